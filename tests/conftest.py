@@ -23,6 +23,7 @@ from runs.lifecycle.slots import ensure_slots
 from runs.models import TERMINAL, Run, RunStatus
 from runs.submission.services import submit_run
 
+pytest_plugins = ["tests.support.runs.worker_fixtures"]
 # Every run uses the same examples, so that CI does not fail a change for a defect that an earlier
 # change introduced. HYPOTHESIS_PROFILE=explore generates new examples. Large inputs are wanted
 # because many rules limit sizes.

@@ -53,7 +53,7 @@ _home.mkdir(exist_ok=True)
 os.environ["CONTINUITY_HOME"] = str(_home)
 os.environ["CONTINUITY_REDIS_PREFIX"] = f"test-{_worker}:"
 os.environ["CONTINUITY_TEMPLATE_MODULES"] = (
-    "tests.support.step_template,tests.support.call_template,tests.support.conversation_template"
+    "tests.support.runs.step_template,tests.support.runs.call_template,tests.support.runs.conversation_template"
 )
 os.environ["CONTINUITY_FAILPOINTS"] = "1"
 os.environ.setdefault("CONTINUITY_LOG_LEVEL", "WARNING")

@@ -1,99 +1,82 @@
-"""Select the tests that run a second time, on PostgreSQL (docs/tests.md).
+"""Select the tests that also run on SQLite, and those of `make quick` (docs/tests.md).
 
-`--what-a-database-decides` deselects the tests whose result does not depend on the database, listed
-below. The summary at the end of the run reports how many were deselected and why. A new test runs
-on both databases unless its file is listed here.
+Tests run on PostgreSQL, which production uses. `--what-sqlite-decides` keeps those whose result the
+code for SQLite can change: the tests of each module that asks for the database's vendor, the
+constraints and invariants, and invalid inputs that are stored.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-OPTION = "--what-a-database-decides"
-# Files whose tests use no database, or use it only to store the row of a run.
-ON_SQLITE_ALONE = {
-    "integration/test_action_[!d]*.py": "pages, and what Chromium makes of them",
-    "integration/test_action_dom_index.py": "pages, and what Chromium makes of them",
-    "integration/test_browser_*.py": "pages, and what Chromium makes of them",
-    "integration/test_demo_first_run.py": "the demo, on an installation of its own",
-    "integration/test_egress_late.py": "addresses that a page may ask for",
-    "integration/test_egress_outcomes.py": "addresses that a page may ask for",
-    "integration/test_egress_ways.py": "addresses that a page may ask for",
-    "integration/test_injections.py": "texts that order a model about, and what policy makes of it",
-    "integration/test_live_hands.py": "pages, and what Chromium makes of them",
-    "integration/test_mcp_embedded.py": "the stack, on an installation of its own",
-    "integration/test_mcp_process.py": "a host's process, on a SQLite file of its own",
-    "integration/test_mcp_stdio.py": "a host's process, on a SQLite file of its own",
-    "integration/test_metrics_of_stdio.py": "a host's process, on a SQLite file of its own",
-    "integration/test_preview_*.py": "servers of projects, and Chromium",
-    "integration/test_stack_*.py": "processes of the stack",
-    "integration/test_webgal_official.py": "the grammar, without a database",
-    "contract/test_mcp_tools_list.py": "lists and schemas, made from code",
-    "contract/test_workspace_schemas.py": "lists and schemas, made from code",
+ON_SQLITE = "--what-sqlite-decides"
+QUICK = "--quick"
+ROOT = Path(__file__).parent.parent
+# The product's files that ask for the vendor of the database, or hold SQL for SQLite, with the
+# tests of what they do. tests/tooling/test_selection.py finds a file that is missing here.
+VENDOR = {
+    "artifacts/storage/blob_lock.py": ("artifacts/storage/*", "artifacts/api/test_uploads.py"),
+    "config/settings.py": ("config/test_health.py",),
+    "decisions/admin/audit.py": ("decisions/admin/test_audit_log.py",),
+    "decisions/audit/query.py": ("decisions/audit/test_query.py",),
+    "decisions/audit/sealer.py": ("decisions/audit/test_sealer.py",),
+    "decisions/audit/verify.py": ("decisions/audit/test_tamper_detection.py",),
+    "decisions/migrations/*": ("decisions/audit/test_append_only_rows.py", "decisions/models/*"),
+    "runs/admin/runs/columns.py": ("runs/admin/test_run_list.py",),
+    "runs/execution/admission.py": ("runs/execution/test_cached_admission_*.py",),
+    "runs/installation/backups/*": ("runs/installation/test_backup.py",),
+    "runs/installation/health/checks.py": ("config/test_health.py",),
+    "runs/lifecycle/*": ("runs/lifecycle/*", "runs/journal/*", "runs/sessions/test_sessions.py"),
+    "runs/migrations/*": ("runs/models/*", "runs/queries/test_totals.py"),
+    "runs/queries/totals.py": ("runs/queries/test_totals.py",),
+    "runs/queue/*": ("runs/queue/*", "runs/execution/test_work_sharing.py"),
 }
-# All MCP transports share the thread pool that accesses the database, so one transport is enough.
-TRANSPORT = "http"
-_OTHER_TRANSPORT = f"the same calls over MCP's transports but {TRANSPORT}"
-_TESTS = Path(__file__).parent
-_left = pytest.StashKey[Counter[str]]()
+# Invariants that hold on both databases whatever their code, invalid inputs that SQLite would store
+# and PostgreSQL refuse, and one way through each surface.
+ALSO = (
+    "contract/test_rest_bad_inputs.py",
+    "contract/test_mcp_runs.py",
+    "decisions/authorization/test_confirmations.py",
+    "decisions/infra/*",
+    "e2e/test_task_chat_page.py",
+    "runs/conversations/test_concurrent_messages.py",
+    "runs/execution/test_suspension.py",
+    "runs/submission/test_idempotency.py",
+    "runs/submission/test_submission.py",
+    "tooling/test_emptying.py",
+)
+# The tests of `make quick`: the rules of each part, without browsers, processes and long waits.
+FAST = ()
 
 
-def reason_for_sqlite_alone(path: Path, params: Mapping[str, Any]) -> str | None:
-    """Return the reason why a test does not run on PostgreSQL, or None if it does."""
-    name = path.relative_to(_TESTS).as_posix()
-    for pattern, reason in ON_SQLITE_ALONE.items():
-        if fnmatch(name, pattern):
-            return reason
-    over = {params[name] for name in ("host", "remote_host") if name in params}
-    return _OTHER_TRANSPORT if over and TRANSPORT not in over else None
+def runs_on_sqlite(path: Path) -> bool:
+    """Return whether the tests of a file also run on SQLite."""
+    patterns = [pattern for patterns in VENDOR.values() for pattern in patterns]
+    return _matches(path, [*patterns, *ALSO])
+
+
+def is_quick(path: Path) -> bool:
+    """Return whether `make quick` runs the tests of a file."""
+    return _matches(path, FAST)
+
+
+def _matches(path: Path, patterns: object) -> bool:
+    name = path.relative_to(ROOT / "tests").as_posix()
+    return any(fnmatch(name, pattern) for pattern in patterns)  # type: ignore[attr-defined]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register the option."""
-    parser.addoption(OPTION, action="store_true", help="leave out what no database decides")
+    """Register the options."""
+    parser.addoption(ON_SQLITE, action="store_true", help="keep what the code for SQLite decides")
+    parser.addoption(QUICK, action="store_true", help="keep what takes about a minute")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that run on SQLite only, and count them by reason."""
-    left = config.stash.setdefault(_left, Counter())
-    if not config.getoption(OPTION):
-        return
-    kept: list[pytest.Item] = []
-    out: list[pytest.Item] = []
-    for item in items:
-        params = item.callspec.params if hasattr(item, "callspec") else {}
-        reason = reason_for_sqlite_alone(item.path, params)
-        (out if reason else kept).append(item)
-        left.update([reason] if reason else [])
-    items[:] = kept
-    config.hook.pytest_deselected(items=out)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send the counts to the controller of pytest-xdist, which collects no tests itself."""
-    if hasattr(session.config, "workeroutput"):
-        left = session.config.stash.get(_left, Counter[str]())
-        session.config.workeroutput["left"] = dict(left)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Read the counts of one worker; all workers collect the same tests."""
-    node.config.stash[_left] = Counter(getattr(node, "workeroutput", {}).get("left", {}))
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Report the tests that ran on SQLite only."""
-    left = config.stash.get(_left, Counter[str]())
-    if left:
-        terminalreporter.section(f"{left.total()} tests left to SQLite")
-        for reason, number in left.most_common():
-            terminalreporter.line(f"{number:5} {reason}")
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the files that are left out."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    chosen = (config.getoption(ON_SQLITE), runs_on_sqlite), (config.getoption(QUICK), is_quick)
+    return True if any(wanted and not keeps(collection_path) for wanted, keeps in chosen) else None

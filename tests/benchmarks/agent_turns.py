@@ -28,8 +28,8 @@ import httpx2
 from tests.benchmarks.event_stream import ROOT, environment, start_server
 from tests.benchmarks.rounds import percentiles, report
 from tests.services import DurablePostgresServer, free_port, redis_server, served
-from tests.support.model_server import ModelRequest, ModelServer, model_server
-from tests.support.model_turns import Call, Turn, complete
+from tests.support.agent.model_server import ModelRequest, ModelServer, model_server
+from tests.support.agent.model_turns import Call, Turn, complete
 
 TURNS, ROUNDS, MODEL_DELAY_S = 15, 4, 0.15
 WAIT_S = 60.0

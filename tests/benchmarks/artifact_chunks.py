@@ -18,7 +18,7 @@ import orjson
 from tests.benchmarks.event_stream import environment, start_server
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.services import DurablePostgresServer, free_port, redis_server, served
-from tests.support.waiting import wait_until
+from tests.support.runs.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 SIZE, CHUNK = 16 * 1024 * 1024, 256 * 1024

@@ -27,7 +27,7 @@ from runners.invocation.event_loop import get_loop
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolContext
 from tests.benchmarks.rounds import alternate, ratio, report, spread
-from tests.support.page_server import serve_pages
+from tests.support.browser.page_server import serve_pages
 
 ITEMS, TEXT = 60, "a line of 20 letters"
 PAGE = "<title>Shop</title><h1>Shop</h1><input id=name aria-label=Name>" + "".join(

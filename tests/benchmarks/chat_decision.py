@@ -23,7 +23,7 @@ from typing import Any
 
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.services import DurablePostgresServer, PostgresServer, served
-from tests.support.gate_sets import own_set
+from tests.support.decisions.gate_sets import own_set
 
 EVENTS, CALLS = 10_000, 20
 SLOTS = {"environment": "staging", "target": "orders", "success_criteria": "the count is reported"}

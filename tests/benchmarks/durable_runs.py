@@ -62,7 +62,7 @@ def environment(database_url: str, redis_url: str, home: str) -> dict[str, str]:
         "REDIS_URL": redis_url,
         "CONTINUITY_HOME": home,
         "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
-        "CONTINUITY_TEMPLATE_MODULES": "tests.support.step_template",
+        "CONTINUITY_TEMPLATE_MODULES": "tests.support.runs.step_template",
         "CONTINUITY_LOG_LEVEL": "WARNING",
         "CONTINUITY_LEAN": "1",
     }

@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.benchmarks.rounds import ratio, report, spread
 from tests.services import DurablePostgresServer, free_port, redis_server, served
-from tests.support.event_stream_readers import (
+from tests.support.runs.event_stream_readers import (
     EventStreamReader,
     EventStreamReaders,
     raise_file_limit,
@@ -63,7 +63,7 @@ def environment(database_url: str, redis_url: str, home: str) -> dict[str, str]:
         "CHANNEL": CHANNEL,
         "CONTINUITY_HOME": home,
         "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
-        "CONTINUITY_TEMPLATE_MODULES": "tests.support.step_template",
+        "CONTINUITY_TEMPLATE_MODULES": "tests.support.runs.step_template",
         "CONTINUITY_LOG_LEVEL": "WARNING",
         "CONTINUITY_THROTTLE_PER_SECOND": "100000",
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from tests.benchmarks.rounds import report
-from tests.support.gate_sets import blind_set, measure, own_set
+from tests.support.decisions.gate_sets import blind_set, measure, own_set
 
 
 def main() -> None:

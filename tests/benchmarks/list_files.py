@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.workspace import WorkspacePolicy
-from tests.benchmarks.big_tree import big_tree
+from tests.benchmarks.large_folder import big_tree
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
 

@@ -22,8 +22,8 @@ from runners.tools.base import ToolContext
 from runners.trust import TrustLevel
 from tests.benchmarks.page_server import serve_script_pages
 from tests.benchmarks.rounds import alternate, ratio, report, spread
-from tests.support.forbidden_server import PUBLIC, egress_policy_allowing
-from tests.support.page_server import PageResponse, serve_pages
+from tests.support.browser.forbidden_server import PUBLIC, egress_policy_allowing
+from tests.support.browser.page_server import PageResponse, serve_pages
 
 PAGES = 24
 FILE_MB = 64

@@ -24,7 +24,7 @@ from tests.benchmarks.rounds import alternate, ratio, report, spread
 CALLS = 300
 RUNNER = """
 import sys
-from tests.support.stub_runner import responding_with, stub_runner
+from tests.support.runners.stub_runner import responding_with, stub_runner
 answer = {"result": {"ok": True, "output": "mock-runner:bash.exec"}}
 with stub_runner(responding_with(answer)) as runner:
     print(runner.url, flush=True)

@@ -34,10 +34,10 @@ from tests.benchmarks.durable_runs import ROOT, environment, worker
 from tests.benchmarks.rounds import percentiles, report
 from tests.benchmarks.runner_calls import runner_process
 from tests.services import DurablePostgresServer, redis_server, served
-from tests.support.docker_runner_process import execute_body, start_docker_runner
+from tests.support.runners.docker_runner_process import execute_body, start_docker_runner
 
 CALLS_PER_S, SECONDS, CALLS_PER_RUN = 200, 20, 10
-OURS = "tests.benchmarks.our_hands"
+OURS = "tests.benchmarks.our_runner_calls"
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.search import file_search, ripgrep
 from runners.workspace.search.patterns import line_pattern
 from runners.workspace.workspace import WorkspacePolicy
-from tests.benchmarks.big_tree import big_tree
+from tests.benchmarks.large_folder import big_tree
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 
 ROUNDS, CAP = 3, 2000

@@ -18,7 +18,7 @@ from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import Project
 from runners.workspace.workspace import ProjectWorkspace
 from tests.benchmarks.rounds import alternate, ratio, report, spread
-from tests.support.webgal import sample_game
+from tests.support.workspace.webgal import sample_game
 
 MAX_LINES = 10_000
 _LINE = re.compile(r"^([^:;\n]*):?([^;\n]*);?(.*)$", re.MULTILINE)

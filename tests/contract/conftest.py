@@ -12,7 +12,7 @@ from decisions.identity.principals import Principal, create_token
 from decisions.infra import threads
 from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost
-from tests.contract.mcp_web_host import SseHost, WebHost
+from tests.contract.mcp_http_host import SseHost, WebHost
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -40,7 +40,7 @@ TRANSPORTS = ("http",)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the test over MCP at HTTP, or over the transports in the module's TRANSPORTS.
 
-    The module needs the plugin tests.support.rest_fixtures for the web server.
+    The module needs the plugin tests.support.rest.rest_fixtures for the web server.
     """
     transports = getattr(metafunc.module, "TRANSPORTS", TRANSPORTS)
     for name in {"host", "remote_host"} & set(metafunc.fixturenames):

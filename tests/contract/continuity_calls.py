@@ -11,7 +11,7 @@ import httpx
 
 from tests.contract.bad_inputs import encode
 from tests.contract.mcp_host import Host, error_in_s2
-from tests.support.rest import continuity_refusal
+from tests.support.rest.rest import continuity_refusal
 
 Answer = tuple[str, dict[str, Any]]  # the error code or OK; the answer
 SendCall = Callable[[str, Any], Answer]

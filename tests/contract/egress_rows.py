@@ -19,13 +19,18 @@ import pytest
 from decisions.models import AuditEntry
 from runners.browser.pool.runtime import get_runtime
 from tests.contract.bad_inputs import Row
-from tests.support.forbidden_server import ForbiddenServer, egress_policy_allowing, serve_forbidden
-from tests.support.page_server import PageResponse, serve_pages
+from tests.support.browser.forbidden_server import (
+    ForbiddenServer,
+    egress_policy_allowing,
+    serve_forbidden,
+)
+from tests.support.browser.page_server import PageResponse, serve_pages
 
 HOST = "fixtures.test"
 PAGES = {
     "iframe_to_rfc1918": "<iframe src='http://10.0.0.1/'></iframe><iframe src='{url}'></iframe>",
-    # Insecure pages cannot register one; tests/integration/test_egress_ways.py has a secure page.
+    # Insecure pages cannot register one; a secure page does so in
+    # tests/runners/network/test_request_techniques.py.
     "service_worker_fetch_loopback": """<script>
         navigator.serviceWorker.register('/worker.js')</script>""",
     # Reading a page does not wait for sockets: this page keeps loading until its socket fails.

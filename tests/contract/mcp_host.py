@@ -22,7 +22,7 @@ from mcp_server.server import ContinuityServer
 from mcp_server.stdio.descriptors import StdioDescriptors
 from mcp_server.stdio.streams import open_stdio_streams
 from runners.targets.runner_endpoint import close_connections
-from tests.support.rest import ERROR_KEYS
+from tests.support.rest.rest import ERROR_KEYS
 
 TIMEOUT_S = 60.0
 INITIALIZE: dict[str, Any] = {

@@ -18,10 +18,10 @@ from decisions.validation.json_schema import compile_schema
 from tests.contract.bad_inputs import Row, rows
 from tests.contract.continuity_calls import SendCall, over_mcp, over_rest
 from tests.contract.mcp_host import Host
-from tests.integration.racing import at_once
-from tests.support.rest import continuity_refusal, json_of
+from tests.support.rest.rest import continuity_refusal, json_of
+from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 CHAT = "continuity_chat"
 ROWS = [row for row in rows("mcp+rest:decisions") if row.tool == CHAT]
 PLAIN = [row for row in ROWS if "$parallel" not in row.input]

@@ -14,9 +14,9 @@ from decisions.models import AuditEntry, Confirmation, Decision, Evidence, Outco
 from mcp_server.server import ContinuityServer
 from tests.contract.continuity_calls import CALLS, SendCall, over_mcp, over_rest
 from tests.contract.mcp_host import Host, PrincipalTransport
-from tests.support.continuity import SHELL, SUCCESS_PATH
+from tests.support.decisions.continuity import SHELL, SUCCESS_PATH
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 Era = Literal["auto", "legacy"]
 TRANSPORTS = ("stdio", "http", "sse")
 SLOTS = {

@@ -21,10 +21,10 @@ from tests.contract.continuity_calls import (
     reason_not_sendable_over_rest,
 )
 from tests.contract.mcp_host import Host
-from tests.integration.racing import at_once
-from tests.support.continuity import FORECAST, SHELL, create_decision
+from tests.support.decisions.continuity import FORECAST, SHELL, create_decision
+from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 ALL = rows("mcp+rest:decisions")
 CHAT = [row for row in ALL if row.tool == "continuity_chat"]  # test_chat_rows.py sends them
 ROWS = [row for row in ALL if row not in CHAT]
@@ -126,6 +126,7 @@ def test_one_of_fifty_concurrent_confirmations_succeeds_over_mcp(host: Host, tok
     assert [answer["isError"] for answer in answers].count(False) == 1
 
 
+@pytest.mark.slow
 def test_one_of_fifty_concurrent_confirmations_succeeds_over_rest(
     rest: SendCall, token: str
 ) -> None:

@@ -17,13 +17,13 @@ import psutil
 import pytest
 
 from tests.contract.bad_inputs import FOLDER, Row, rows
-from tests.support.page_server import PageResponse, PageServer, html, serve_pages
-from tests.support.tool_client import ToolClient
+from tests.support.browser.page_server import PageResponse, PageServer, html, serve_pages
+from tests.support.runners.tool_client import ToolClient
 
 pytest_plugins = [
-    "tests.support.rest_fixtures",
-    "tests.support.workspace_fixtures",
-    "tests.support.project_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.workspace.workspace_fixtures",
+    "tests.support.workspace.project_fixtures",
 ]
 
 SURFACE = "mcp+rest:developer-tools"

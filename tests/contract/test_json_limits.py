@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from decisions.models import UserObject
-from tests.support.rest import continuity_refusal
+from tests.support.rest.rest import continuity_refusal
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 URL = "/api/v1/user/alice/objects/shell"
 JSON = {"Content-Type": "application/json"}
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.support.continuity import SHELL
-from tests.support.rest import continuity_refusal, json_of
+from tests.support.decisions.continuity import SHELL
+from tests.support.rest.rest import continuity_refusal, json_of
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 SHELLS = "/api/v1/user/alice/objects/shell"
 LATEST = f"{SHELLS}/latest"
 

@@ -19,13 +19,13 @@ from decisions.models import Token
 from runs.conversations.services import take_over_task
 from runs.live.channel import WORKERS_CHANNEL, open_message, seal_message, viewers_channel
 from runs.websockets import live as websockets_live
-from tests.support.rest import json_of
-from tests.support.task_socket import Frame, TaskSocket, open_task_socket
+from tests.support.rest.rest import json_of
+from tests.support.runs.task_socket import Frame, TaskSocket, open_task_socket
 
 pytest_plugins = [
-    "tests.support.rest_fixtures",
-    "tests.support.task_fixtures",
-    "tests.support.admin_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.runs.task_fixtures",
+    "tests.support.admin.admin_fixtures",
 ]
 Make = Callable[..., str]
 TIMEOUT_S = 30.0

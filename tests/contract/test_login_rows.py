@@ -16,9 +16,9 @@ from tests.contract import rest_calls
 from tests.contract.bad_inputs import FOLDER, Row, encode, rows
 from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.contract.test_mcp_bad_inputs import code_of as mcp_code_of
-from tests.support.rest import code_of, json_of
+from tests.support.rest.rest import code_of, json_of
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.login_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.browser.login_fixtures"]
 LINES = enumerate((FOLDER / "bad_inputs_login.jsonl").read_text().splitlines(), 1)
 ROWS = [Row(**json.loads(line), source=f"login:{number}") for number, line in LINES]
 ROWS += [row for row in rows("mcp+rest:runs") if "login_keep_session" in str(row.input)]
@@ -78,6 +78,7 @@ def test_a_bad_login_is_refused_before_anything_is_stored(
     assert not RunSecret.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", FAILING, ids=str)
 def test_a_login_that_cannot_work_ends_with_its_code(

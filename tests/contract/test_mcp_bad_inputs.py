@@ -27,7 +27,7 @@ from tests.contract.egress_rows import (
 )
 from tests.contract.mcp_host import Host, error_of, structured
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
 # Rows that these tests cannot send over MCP, with the reason; they are listed, not skipped.
 LEFT_OUT = {
@@ -208,6 +208,7 @@ def test_a_remote_callers_page_cannot_reach_a_forbidden_address(
     fixtures_site.check(row, run)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("row", [row for row in EGRESS if "websocket" in str(row.input)], ids=str)
 def test_a_websocket_that_is_refused_late_is_named_in_a_warning(

@@ -11,7 +11,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from runs.models import Run
 from tests.contract.mcp_host import Host, error_of, structured
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
 TRANSPORTS = ("stdio", "http", "sse")
 CALL: dict[str, Any] = {

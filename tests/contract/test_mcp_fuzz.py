@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mcp_server.tools.registry import McpTool, load_toolsets
 from tests.contract.mcp_host import Host, error_in_s2, error_of, structured
-from tests.support.continuity import SHELL, SUCCESS_PATH
+from tests.support.decisions.continuity import SHELL, SUCCESS_PATH
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
 TOOLS = load_toolsets(["runtime"])
 ODD: st.SearchStrategy[Any] = st.sampled_from(
@@ -66,6 +66,7 @@ calls = st.sampled_from(sorted(TOOLS)).flatmap(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -108,6 +109,7 @@ def nearly_valid(tool: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
     return changes.map(lambda fields: (tool, {**valid, **fields}))
 
 
+@pytest.mark.slow
 @settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -16,10 +16,10 @@ from decisions.identity.principals import create_token
 from decisions.models import Token
 from decisions.validation.json_input import CALL_LIMIT
 from tests.contract.mcp_host import INITIALIZE, structured
-from tests.contract.mcp_web_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
-from tests.support.rest import NO_TLS, bearer, refusal
+from tests.contract.mcp_http_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
+from tests.support.rest.rest import NO_TLS, bearer, refusal
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 PROFILE = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_runtime_profile"}}'
 DEEP = b"[" * 90 + b"]" * 90

@@ -12,7 +12,7 @@ from mcp_server.protocol import progress
 from runs.models import Run
 from tests.contract.mcp_host import Host, structured
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
 TRANSPORTS = ("stdio", "http", "sse")
 
@@ -89,6 +89,7 @@ def test_a_canceled_call_is_not_answered_and_its_run_continues(host: Host) -> No
     assert [run["status"] for run in listed] == ["queued"]
 
 
+@pytest.mark.slow
 def test_calls_do_not_wait_for_each_other(host: Host, make_run: Callable[..., Run]) -> None:
     run = make_run(status="running")
     slow = host.start_call("wait_task_run", {"runId": run.id, "waitMs": 1500})

@@ -13,9 +13,9 @@ from django.conf import settings
 from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost, structured
-from tests.support.rest import ERROR_KEYS
+from tests.support.rest.rest import ERROR_KEYS
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
 
 def read(host: Host, uri: str) -> list[dict[str, Any]]:

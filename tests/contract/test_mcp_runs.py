@@ -13,7 +13,7 @@ import pytest
 from runs.models import Run, Slot
 from tests.contract.mcp_host import Host, error_of, structured
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
 TRANSPORTS = ("stdio", "http", "sse")
 

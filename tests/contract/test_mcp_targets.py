@@ -15,10 +15,15 @@ from decisions.validation.json_schema import compile_schema
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from tests.contract.mcp_host import INITIALIZE, Host, error_of, structured
-from tests.contract.mcp_web_host import SseHost, WebHost
-from tests.support.stub_runner import RunnerConnection, StubRunner, responding_with, stub_runner
+from tests.contract.mcp_http_host import SseHost, WebHost
+from tests.support.runners.stub_runner import (
+    RunnerConnection,
+    StubRunner,
+    responding_with,
+    stub_runner,
+)
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.runner_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 SCHEMA = {

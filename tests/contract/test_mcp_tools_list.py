@@ -11,7 +11,7 @@ from decisions.validation.json_schema import compile_schema
 from mcp_server.tools.registry import McpTool, UnknownToolset, check_toolsets, load_toolsets
 from tests.contract.mcp_host import Host
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
 TRANSPORTS = ("stdio", "http", "sse")
 

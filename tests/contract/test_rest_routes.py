@@ -12,9 +12,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from decisions.api.view import ApiView, PublicView
 from decisions.identity.principals import SCOPES
 from decisions.views.base import ContinuityView
-from tests.support.rest import continuity_refusal, refusal
+from tests.support.rest.rest import continuity_refusal, refusal
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
 RUN, ARTIFACT = "api/v1/runs/<id:runId>", "api/v1/artifacts/<id:artifactId>"
 SESSION = "api/v1/sessions/<id:sessionId>"

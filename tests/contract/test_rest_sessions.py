@@ -10,9 +10,9 @@ import pytest
 
 from decisions.models import AuditEntry
 from runners.models import BrowserSession
-from tests.support.rest import refusal
+from tests.support.rest.rest import refusal
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 SESSIONS = "/api/v1/sessions"
 
 

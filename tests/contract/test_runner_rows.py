@@ -15,9 +15,9 @@ from decisions.validation.storable import storable
 from runners.gateway import request
 from tests.contract.bad_inputs import Row, encode, rows
 from tests.services import free_port
-from tests.support.runner_calls import LONG_TIMEOUT_MS, call
-from tests.support.self_signed_certificate import self_signed
-from tests.support.stub_runner import (
+from tests.support.runners.runner_calls import LONG_TIMEOUT_MS, call
+from tests.support.runners.self_signed_certificate import self_signed
+from tests.support.runners.stub_runner import (
     Respond,
     RunnerConnection,
     StubRunner,
@@ -25,7 +25,7 @@ from tests.support.stub_runner import (
     stub_runner,
 )
 
-pytest_plugins = ["tests.support.runner_fixtures"]
+pytest_plugins = ["tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 ROWS = rows("runner-response")

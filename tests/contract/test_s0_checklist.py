@@ -15,14 +15,14 @@ import pytest
 from artifacts.models import Artifact
 from decisions.identity.principals import TrustLevel, create_token
 from runs.models import Run, Slot
-from tests.contract.page_causes import PAGE_CAUSES, PageCause, Pages
-from tests.contract.surface import Answer, Refusal, Surface
-from tests.support.page_server import serve_pages
+from tests.contract.api_client import Answer, Refusal, Surface
+from tests.contract.page_error_causes import PAGE_CAUSES, PageCause, Pages
+from tests.support.browser.page_server import serve_pages
 
 pytest_plugins = [
-    "tests.support.rest_fixtures",
-    "tests.support.login_fixtures",
-    "tests.support.template_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.browser.login_fixtures",
+    "tests.support.browser.template_fixtures",
 ]
 RUN_FIELDS = {
     "runId",
@@ -243,6 +243,7 @@ def pages(members_site: str, close_browser: None) -> Iterator[Pages]:
         yield Pages(server, members_site)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("background_worker")
 @pytest.mark.parametrize("code", PAGE_CAUSES)
 def test_an_error_caused_by_a_page_reports_the_step_and_the_recovery(

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.contract.bad_inputs import FOLDER, Row, encode, rows
-from tests.support.tool_client import ToolClient
-from tests.support.webgal_media import GAME
-from tests.support.workspace_calls import files_in
+from tests.support.runners.tool_client import ToolClient
+from tests.support.workspace.webgal_media import GAME
+from tests.support.workspace.workspace_calls import files_in
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
 TOOLS = {"validate_script", "list_project_resources", "generate_character_profile"}
 
 

@@ -19,11 +19,10 @@ from runs.conversations import contract
 from runs.models import Run, Task, TaskMessage, TaskTicket
 from runs.websockets import connection, conversation
 from runs.worker.worker import WorkerProcess
-from tests.integration.conftest import worker  # noqa: F401  (a fixture)
-from tests.support.rest import bearer, json_of
-from tests.support.task_socket import TaskSocket, is_event, open_task_socket
+from tests.support.rest.rest import bearer, json_of
+from tests.support.runs.task_socket import TaskSocket, is_event, open_task_socket
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.task_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runs.task_fixtures"]
 Make = Callable[..., str]
 
 
@@ -38,11 +37,12 @@ def receive_snapshot(task_socket: TaskSocket) -> dict[str, Any]:
     return snapshot
 
 
+@pytest.mark.slow
 def test_a_page_receives_the_status_of_the_task_and_its_events(
     web: str,
     token: str,
     make_task: Make,
-    worker: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,
 ) -> None:
     task_id = make_task()
     with open_task_socket(web, task_id, token=token) as task_socket:

@@ -11,21 +11,21 @@ import pytest
 
 from runners.workspace.tools.write_to_file import RESPONSE
 from tests.contract.bad_inputs import Row, rows
-from tests.contract.workspace_scenery import (
+from tests.contract.workspace_files import (
     make_preview_hang,
     prepare,
     preview,  # noqa: F401  (a fixture)
     project_files,  # noqa: F401  (a fixture)
 )
-from tests.support.page_server import PageServer
-from tests.support.tool_client import ToolClient
+from tests.support.browser.page_server import PageServer
+from tests.support.runners.tool_client import ToolClient
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
 
 ROWS = rows("mcp+rest:workspace") + rows("mcp+rest:developer-tools")
 LEFT_OUT = {
     "$disk_full": "tests/faults/test_workspace_writes.py fills a disk",
-    "no_read_perm": "root may read it; tests/unit/test_workspace_sandbox.py uses another user",
+    "no_read_perm": "root may read it; workspace/files/test_sandbox.py uses another user",
 }
 RUN_TOOLS = ("preview_scene", "browser_action")
 

@@ -16,7 +16,7 @@ from runners.invocation.arguments import input_schema
 from runners.tools.registry import list_tools
 from runs.direct_calls import contract
 
-pytest_plugins = ["tests.support.rest_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
 OWN = Path(__file__).parent / "s4_schemas.json"
 SEED = (

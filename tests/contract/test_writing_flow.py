@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from runners.workspace.writing.line_diff import apply_diff
-from tests.support.tool_client import ToolClient
+from tests.support.runners.tool_client import ToolClient
 
-pytest_plugins = ["tests.support.rest_fixtures", "tests.support.workspace_fixtures"]
+pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
 START = "game/scene/start.txt"
 
 

@@ -15,16 +15,15 @@ from runs.conversations.services import take_over_task
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task, TaskMessage
 from runs.worker.worker import WorkerProcess
-from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
-from tests.support.live_pages import save_screenshot
-from tests.support.visitor import Visitor
+from tests.support.admin.live_pages import save_screenshot
+from tests.support.admin.visitor import Visitor
 
 pytest_plugins = [
-    "tests.support.admin_fixtures",
-    "tests.support.browser_fixtures",
-    "tests.support.rest_fixtures",
-    "tests.support.task_fixtures",
-    "tests.support.visitor_fixtures",
+    "tests.support.admin.admin_fixtures",
+    "tests.support.browser.browser_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.runs.task_fixtures",
+    "tests.support.admin.visitor_fixtures",
 ]
 MakeTask = Callable[..., str]
 MakeClient = Callable[..., Client]
@@ -41,11 +40,12 @@ def send_message(visitor: Visitor, content: str) -> None:
     visitor.do(visitor.page.press("[data-chat-form] textarea", "Enter"))
 
 
+@pytest.mark.slow
 def test_the_agents_messages_and_tool_calls_are_shown_live(
     visitor: Visitor,
     make_task: MakeTask,
-    worker: WorkerProcess,  # noqa: F811
-    in_background: Background,  # noqa: F811
+    worker: WorkerProcess,
+    in_background: Background,
     tmp_path: Path,
 ) -> None:
     gate = tmp_path / "gate"
@@ -70,10 +70,11 @@ def test_the_agents_messages_and_tool_calls_are_shown_live(
     assert log_text.count("the shop is open") == 2  # in the request, and once in the answer
 
 
+@pytest.mark.slow
 def test_a_page_opened_later_shows_the_same_messages(
     visitor: Visitor,
     make_task: MakeTask,
-    worker: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,
 ) -> None:
     task_id = make_task("use browser_click; picture; say the shop is open")
     worker.work()
@@ -91,8 +92,8 @@ def test_a_page_opened_later_shows_the_same_messages(
 def test_a_page_opened_during_a_run_shows_the_earlier_messages(
     visitor: Visitor,
     make_task: MakeTask,
-    worker: WorkerProcess,  # noqa: F811
-    in_background: Background,  # noqa: F811
+    worker: WorkerProcess,
+    in_background: Background,
     tmp_path: Path,
 ) -> None:
     gate = tmp_path / "gate"
@@ -105,10 +106,11 @@ def test_a_page_opened_during_a_run_shows_the_earlier_messages(
     work_thread.join(30)
 
 
+@pytest.mark.slow
 def test_a_failure_is_displayed_and_a_second_message_is_queued(
     visitor: Visitor,
     make_task: MakeTask,
-    worker: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,
 ) -> None:
     open_task(visitor, make_task("fail"))
     send_message(visitor, "say better now")
@@ -120,6 +122,7 @@ def test_a_failure_is_displayed_and_a_second_message_is_queued(
     save_screenshot(visitor, "chat-failed")
 
 
+@pytest.mark.slow
 def test_a_person_takes_over_and_returns_the_page_and_stops_the_task(
     visitor: Visitor, make_task: MakeTask
 ) -> None:
@@ -135,6 +138,7 @@ def test_a_person_takes_over_and_returns_the_page_and_stops_the_task(
     assert Run.objects.get().status == "canceled"
 
 
+@pytest.mark.slow
 def test_the_controlling_person_and_others_see_who_controls_the_page(
     visitor: Visitor,
     make_task: MakeTask,
@@ -160,6 +164,7 @@ def test_the_controlling_person_and_others_see_who_controls_the_page(
     save_screenshot(visitor, "chat-takeover-other")
 
 
+@pytest.mark.slow
 def test_a_refused_message_is_reported_and_stays_in_the_input(
     visitor: Visitor, make_task: MakeTask
 ) -> None:
@@ -174,10 +179,11 @@ def test_a_refused_message_is_reported_and_stays_in_the_input(
     assert not TaskMessage.objects.exists()
 
 
+@pytest.mark.slow
 def test_untrusted_text_executes_no_script(
     visitor: Visitor,
     make_task: MakeTask,
-    worker: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,
 ) -> None:
     script_markup = '<img src=x onerror="window.ran=1"></script><svg onload="window.ran=1">'
     task_id = make_task(
@@ -191,6 +197,7 @@ def test_untrusted_text_executes_no_script(
         Task.objects.update(title=script_markup)
 
 
+@pytest.mark.slow
 def test_a_task_is_created_from_the_task_list(visitor: Visitor, make_task: MakeTask) -> None:
     visitor.open("/admin/runs/task/")
     visitor.do(visitor.page.fill("textarea[name=content]", "say hello"))
@@ -199,10 +206,11 @@ def test_a_task_is_created_from_the_task_list(visitor: Visitor, make_task: MakeT
     assert Task.objects.get().principal_id == "admin:admin"
 
 
+@pytest.mark.slow
 def test_a_question_is_displayed_once_and_again_after_a_reload(
     visitor: Visitor,
     make_task: MakeTask,
-    worker: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,
 ) -> None:
     task_id = make_task("say well; ask at what time?; say booked")
     open_task(visitor, task_id)
@@ -222,6 +230,7 @@ def test_a_question_is_displayed_once_and_again_after_a_reload(
         open_task(visitor, task_id)
 
 
+@pytest.mark.slow
 def test_a_page_reports_that_no_worker_runs_until_one_starts(
     visitor: Visitor, make_task: MakeTask, request: pytest.FixtureRequest
 ) -> None:
@@ -232,10 +241,11 @@ def test_a_page_reports_that_no_worker_runs_until_one_starts(
     assert visitor.texts("[data-chat-no-worker]") == []
 
 
+@pytest.mark.slow
 def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
     visitor: Visitor,
     make_task: MakeTask,
-    worker: WorkerProcess,  # noqa: F811
+    worker: WorkerProcess,
 ) -> None:
     task_id = make_task("say hi")
     run_id = Run.objects.get().id
@@ -258,6 +268,7 @@ def test_thousands_of_words_arrive_in_order_and_keep_the_scroll_position(
     assert visitor.do(visitor.page.evaluate(f"{log}.scrollTop")) == 0
 
 
+@pytest.mark.slow
 def test_an_unavailable_server_is_reported_and_the_message_is_not_lost(
     visitor: Visitor, make_task: MakeTask
 ) -> None:

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.apps import apps
 
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run, Task, TaskEvent
 from runs.worker.worker import WorkerProcess
-from tests.integration.conftest import in_background, worker  # noqa: F401  (fixtures)
-from tests.support.live_pages import (
+from tests.support.admin.live_pages import (
     SECRET,
     SignInModel,
     click_at,
@@ -23,20 +23,20 @@ from tests.support.live_pages import (
     start_sign_in_task,
     take_over,
 )
-from tests.support.model_server import ModelServer
-from tests.support.page_server import PageServer
-from tests.support.visitor import Visitor
-from tests.support.waiting import wait_until
+from tests.support.admin.visitor import Visitor
+from tests.support.agent.model_server import ModelServer
+from tests.support.browser.page_server import PageServer
+from tests.support.runs.waiting import wait_until
 
 pytest_plugins = [
-    "tests.support.admin_fixtures",
-    "tests.support.agent_fixtures",
-    "tests.support.browser_fixtures",
-    "tests.support.live_fixtures",
-    "tests.support.model_fixtures",
-    "tests.support.rest_fixtures",
-    "tests.support.visitor_fixtures",
-    "tests.support.workspace_fixtures",
+    "tests.support.admin.admin_fixtures",
+    "tests.support.agent.agent_fixtures",
+    "tests.support.browser.browser_fixtures",
+    "tests.support.admin.live_fixtures",
+    "tests.support.agent.model_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.admin.visitor_fixtures",
+    "tests.support.workspace.workspace_fixtures",
 ]
 Background = Callable[[Callable[[], object]], Any]
 TIMEOUT_S = 60.0
@@ -77,6 +77,7 @@ def check_recorded(task_id: str, expected_url: str) -> None:
         assert not [row[:200] for row in rows if typed in row]
 
 
+@pytest.mark.slow
 def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     visitor: Visitor,
     principal: Principal,
@@ -84,8 +85,8 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     page_server: PageServer,
     model: ModelServer,
     model_that_signs_in: SignInModel,
-    worker: WorkerProcess,  # noqa: F811
-    in_background: Background,  # noqa: F811
+    worker: WorkerProcess,
+    in_background: Background,
 ) -> None:
     task_id = start_sign_in_task(visitor, principal)
     work_thread = in_background(worker.work)
@@ -129,8 +130,8 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     page_server: PageServer,
     model: ModelServer,
     model_that_signs_in: SignInModel,
-    worker: WorkerProcess,  # noqa: F811
-    in_background: Background,  # noqa: F811
+    worker: WorkerProcess,
+    in_background: Background,
 ) -> None:
     task_id = start_sign_in_task(visitor, principal)
     work_thread = in_background(worker.work)

@@ -13,16 +13,16 @@ import pytest
 from playwright.async_api import WebSocketRoute
 
 from tests.e2e.test_admin_chat import open_task
-from tests.support.live_pages import click_at
-from tests.support.visitor import Visitor
-from tests.support.waiting import wait_until
+from tests.support.admin.live_pages import click_at
+from tests.support.admin.visitor import Visitor
+from tests.support.runs.waiting import wait_until
 
 pytest_plugins = [
-    "tests.support.admin_fixtures",
-    "tests.support.browser_fixtures",
-    "tests.support.rest_fixtures",
-    "tests.support.task_fixtures",
-    "tests.support.visitor_fixtures",
+    "tests.support.admin.admin_fixtures",
+    "tests.support.browser.browser_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.runs.task_fixtures",
+    "tests.support.admin.visitor_fixtures",
 ]
 PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a GIF
 STATE = {"v": 1, "type": "live_state", "page": True, "mayAct": True, "url": "https://a.example/"}
@@ -104,6 +104,7 @@ def test_text_without_a_key_is_sent_as_text(keyboard: Keyboard) -> None:
     assert keyboard.sent_input() == ["Å", "<s>", "😀"]
 
 
+@pytest.mark.slow
 def test_a_composition_is_sent_when_it_ends(keyboard: Keyboard) -> None:
     composition = {"text": "に", "selectionStart": 1, "selectionEnd": 1}
     keyboard.cdp(("imeSetComposition", composition), ("insertText", {"text": "日本"}))
@@ -112,11 +113,13 @@ def test_a_composition_is_sent_when_it_ends(keyboard: Keyboard) -> None:
     assert keyboard.sent_input() == ["語"]
 
 
+@pytest.mark.slow
 def test_a_character_typed_with_alt_graph_is_sent_as_a_key(keyboard: Keyboard) -> None:
     keyboard.press("@", "KeyQ", 81, text="@")
     assert keyboard.sent_input() == ["<@>"]
 
 
+@pytest.mark.slow
 def test_a_letter_after_a_dead_key_is_sent_as_the_combined_character(keyboard: Keyboard) -> None:
     """Windows does not compose: it sends the letter's key with the text of both keys."""
     keyboard.press("Dead", "BracketRight", 221)
@@ -126,6 +129,7 @@ def test_a_letter_after_a_dead_key_is_sent_as_the_combined_character(keyboard: K
     assert keyboard.sent_input() == ["<Shift>", "É", "<e>"]
 
 
+@pytest.mark.slow
 def test_a_deleted_dead_key_does_not_change_a_later_key(keyboard: Keyboard) -> None:
     keyboard.press("Dead", "BracketRight", 221)
     keyboard.press("Backspace", "Backspace", 8)
@@ -133,11 +137,13 @@ def test_a_deleted_dead_key_does_not_change_a_later_key(keyboard: Keyboard) -> N
     assert keyboard.sent_input() == ["<Backspace>", "<e>"]
 
 
+@pytest.mark.slow
 def test_a_key_with_several_characters_is_sent_as_text(keyboard: Keyboard) -> None:
     keyboard.press("لا", "KeyB", 66, text="لا")
     assert keyboard.sent_input() == ["لا"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "key"),
     [
@@ -155,6 +161,7 @@ def test_a_soft_keyboards_edit_commands_are_sent_as_keys(
     assert keyboard.sent_input() == ["a", key]
 
 
+@pytest.mark.slow
 def test_a_replacement_is_sent_as_text(keyboard: Keyboard) -> None:
     keyboard.replace("straße")
     keyboard.replace("zwei")

@@ -10,18 +10,18 @@ from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.submission.answer import answer_run
 from runs.worker.worker import WorkerProcess
-from tests.support.live_pages import save_screenshot
-from tests.support.model_server import ModelServer
-from tests.support.model_turns import Call, Turn, complete
-from tests.support.visitor import Visitor
+from tests.support.admin.live_pages import save_screenshot
+from tests.support.admin.visitor import Visitor
+from tests.support.agent.model_server import ModelServer
+from tests.support.agent.model_turns import Call, Turn, complete
 
 pytest_plugins = [
-    "tests.support.workspace_fixtures",
-    "tests.support.model_fixtures",
-    "tests.support.agent_fixtures",
-    "tests.support.browser_fixtures",
-    "tests.support.rest_fixtures",
-    "tests.support.visitor_fixtures",
+    "tests.support.workspace.workspace_fixtures",
+    "tests.support.agent.model_fixtures",
+    "tests.support.agent.agent_fixtures",
+    "tests.support.browser.browser_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.admin.visitor_fixtures",
 ]
 SubmitGoal = Callable[..., str]
 # A page that ignores events once `window.ignoresEvents` is true, as if its connection were slow.
@@ -41,6 +41,7 @@ def answers(run_id: str) -> list[str]:
     return [step.output["result"]["answer"] for step in steps.order_by("index")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("agent_settings", "project")
 def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
     visitor: Visitor, model: ModelServer, worker: WorkerProcess
@@ -81,6 +82,7 @@ def test_questions_in_the_chat_are_answered_by_a_button_and_by_text(
     assert answers(Run.objects.get().id) == ["a <b>bold</b> blue", "large"]
 
 
+@pytest.mark.slow
 def test_a_late_choice_is_refused_and_starts_nothing(
     visitor: Visitor,
     model: ModelServer,

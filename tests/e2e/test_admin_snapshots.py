@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
+
 from runners.models import ExecutionTarget
 from runners.workspace.workspace import ProjectWorkspace
-from tests.support.visitor import Visitor
-from tests.support.workspace_calls import SCENE, SCENE_TEXT
+from tests.support.admin.visitor import Visitor
+from tests.support.workspace.workspace_calls import SCENE, SCENE_TEXT
 
 pytest_plugins = [
-    "tests.support.browser_fixtures",
-    "tests.support.folder_fixtures",
-    "tests.support.rest_fixtures",
-    "tests.support.visitor_fixtures",
+    "tests.support.browser.browser_fixtures",
+    "tests.support.workspace.folder_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.admin.visitor_fixtures",
 ]
 
 
+@pytest.mark.slow
 def test_a_person_compares_previews_and_restores_a_snapshot(
     visitor: Visitor, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:

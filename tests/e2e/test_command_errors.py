@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from decisions.audit.record import command_actor
-from tests.support.temporary_home import TemporaryHome
+from tests.support.installation.temporary_home import TemporaryHome
 
 MANAGE = Path(__file__).parents[2] / "manage.py"
 
@@ -100,6 +100,7 @@ def test_an_empty_home_setting_means_the_default_home_not_the_current_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["1", ""])
 def test_a_closed_pipe_or_a_full_disk_prints_no_traceback(tmp_path: Path, unbuffered: str) -> None:
     command = [sys.executable, str(MANAGE), "status"]

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from runners.targets.published_tools import parse_published_tools
-from tests.support.docker_runner_process import (
+from tests.support.runners.docker_runner_process import (
     RunnerProcess,
     execute_body,
     link_sleep,
     processes_named,
     start_docker_runner,
 )
-from tests.support.waiting import wait_until
+from tests.support.runs.waiting import wait_until
 
 JSON = "application/json"
 

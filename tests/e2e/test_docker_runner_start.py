@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from runners.docker_runner import command_line
-from tests.support.docker_runner_process import (
+from tests.support.runners.docker_runner_process import (
     PROJECT,
     execute_body,
     refused_start,
@@ -96,6 +96,7 @@ def test_a_runner_with_unsafe_options_does_not_serve(
     assert command_line.main(command) == 0
 
 
+@pytest.mark.slow
 def test_an_invalid_option_is_reported_in_one_sentence(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (root := home / "root").mkdir(parents=True)

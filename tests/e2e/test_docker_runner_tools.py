@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.docker_runner_process import (
+from tests.support.runners.docker_runner_process import (
     RunnerProcess,
     execute_body,
     link_sleep,
     processes_named,
     start_docker_runner,
 )
-from tests.support.waiting import wait_until
+from tests.support.runs.waiting import wait_until
 
 MIB = 1024 * 1024
 
@@ -47,6 +47,7 @@ def test_a_command_gets_its_folder_its_variables_and_an_empty_stdin(runner: Runn
     assert output["stdout"] == "folder\na b\n"
 
 
+@pytest.mark.slow
 def test_a_command_that_times_out_is_killed_with_processes_outside_its_group(
     runner: RunnerProcess,
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_runner_that_is_killed_leaves_no_command(runner: RunnerProcess) -> Non
         assert pending_call.exception(60) is not None
 
 
+@pytest.mark.slow
 def test_a_runner_that_is_stopped_ends_its_commands(runner: RunnerProcess) -> None:
     (root := runner.root.parent / "stopped").mkdir()
     sleep_program = link_sleep(root)

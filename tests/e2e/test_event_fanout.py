@@ -20,15 +20,15 @@ import psutil
 import pytest
 
 from tests.services import free_port
-from tests.support.event_stream_readers import (
+from tests.support.installation.temporary_home import RunningCommand, TemporaryHome, temporary_home
+from tests.support.runs.event_stream_readers import (
     EventStreamReader,
     EventStreamReaders,
     raise_file_limit,
 )
-from tests.support.temporary_home import RunningCommand, TemporaryHome, temporary_home
 
 ROOT = Path(__file__).parent.parent.parent
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(300)]
 LISTENERS = 1000
 POOL_FDS = 60  # files that the database threads keep open
 
@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Iterator[TemporaryHome]:
         tmp_path,
         REDIS_URL=os.environ["REDIS_URL"],
         CONTINUITY_REDIS_PREFIX=f"{tmp_path.name}:",
-        CONTINUITY_TEMPLATE_MODULES="tests.support.step_template",
+        CONTINUITY_TEMPLATE_MODULES="tests.support.runs.step_template",
         CONTINUITY_THROTTLE_PER_SECOND="100000",
     ) as created:
         yield created
@@ -83,7 +83,7 @@ class Writer:
 
     def __init__(self, home: TemporaryHome, runs: int, events: int) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.event_writer", str(runs), str(events)],
+            [sys.executable, "-m", "tests.support.runs.event_writer", str(runs), str(events)],
             cwd=ROOT,
             env=home.env,
             text=True,
@@ -149,6 +149,7 @@ def follow(
     return list(all_readers.readers)
 
 
+@pytest.mark.slow
 def test_a_thousand_readers_of_one_run_get_every_event_once(web: Web, home: TemporaryHome) -> None:
     threads = web.process.num_threads()
     counts: list[int] = []
@@ -159,12 +160,14 @@ def test_a_thousand_readers_of_one_run_get_every_event_once(web: Web, home: Temp
     assert max(counts) <= threads + 40
 
 
+@pytest.mark.slow
 def test_a_thousand_runs_with_one_reader_each_deliver_every_event(
     web: Web, home: TemporaryHome
 ) -> None:
     follow(web, Writer(home, LISTENERS, 2000))
 
 
+@pytest.mark.slow
 def test_readers_that_disconnect_and_reconnect_at_once_miss_no_event(
     web: Web, home: TemporaryHome
 ) -> None:
@@ -178,6 +181,7 @@ def test_readers_that_disconnect_and_reconnect_at_once_miss_no_event(
     assert sum(reader.connections for reader in readers) > LISTENERS + 200
 
 
+@pytest.mark.slow
 def test_readers_miss_no_event_when_a_web_process_is_replaced(
     web: Web, home: TemporaryHome
 ) -> None:

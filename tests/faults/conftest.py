@@ -18,7 +18,7 @@ from django.core.management import call_command
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
-from tests.faults.world import FaultInstallation, use_database, use_installation
+from tests.faults.installation import FaultInstallation, use_database, use_installation
 from tests.services import RedisServer, redis_server
 
 POSTGRESQL = os.environ.get("CONTINUITY_TEST_DATABASE") == "postgresql"

@@ -15,7 +15,7 @@ import pytest
 
 from runs.models import OutboxEntry, Run, RunStep
 from runs.queue.wakeup_dedup import SHARED_QUEUE
-from tests.faults.world import ROOT, FaultInstallation, send_wakeup
+from tests.faults.installation import ROOT, FaultInstallation, send_wakeup
 from tests.services import free_port
 
 SUBMIT = """

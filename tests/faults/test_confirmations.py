@@ -10,7 +10,7 @@ from decisions.authorization.confirmations import confirm
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import Confirmation, Decision
 from runs.models import Run
-from tests.faults.world import FaultInstallation
+from tests.faults.installation import FaultInstallation
 
 
 def submit_risky_run(installation: FaultInstallation, file: Path, *do: str) -> str:

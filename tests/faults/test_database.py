@@ -17,7 +17,7 @@ from pytest_django import DjangoDbBlocker
 
 from runs.models import Run, RunStep, Worker
 from tests.faults.conftest import POSTGRESQL
-from tests.faults.world import FaultInstallation, use_database, use_installation
+from tests.faults.installation import FaultInstallation, use_database, use_installation
 from tests.services import PostgresServer, RedisServer, postgres_server
 
 pytestmark = pytest.mark.skipif(not POSTGRESQL, reason="a server that can be restarted")

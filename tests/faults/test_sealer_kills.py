@@ -13,7 +13,7 @@ from decisions.audit.checkpoints import list_heads
 from decisions.audit.record import AuditEvent, record_all
 from decisions.audit.verify import check_audit_log
 from decisions.models import AuditEntry, AuditSeal
-from tests.faults.world import FaultInstallation
+from tests.faults.installation import FaultInstallation
 
 
 @contextmanager

@@ -15,11 +15,11 @@ from runs.models import Run, RunSecret, RunStep
 from runs.sessions.services import close_session
 from runs.submission.services import submit_run
 from runs.submission.validation import SubmittedRun
-from tests.faults.world import FaultInstallation
-from tests.integration.workers import error_of
-from tests.support.login_fixtures import SELECTORS, WELCOME
-from tests.support.login_site import PASSWORD, USERNAME, login_site
-from tests.support.secret_search import every_row, find_secret
+from tests.faults.installation import FaultInstallation
+from tests.support.audit.secret_search import every_row, find_secret
+from tests.support.browser.login_fixtures import SELECTORS, WELCOME
+from tests.support.browser.login_site import PASSWORD, USERNAME, login_site
+from tests.support.runs.worker_rows import error_of
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from decisions.models import AuditEntry
 from runs.models import Run, RunStep, Slot, Worker
-from tests.faults.world import FaultInstallation
-from tests.integration.workers import error_of
+from tests.faults.installation import FaultInstallation
+from tests.support.runs.worker_rows import error_of
 
 
 def count_started_steps() -> int:

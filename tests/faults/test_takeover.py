@@ -11,14 +11,14 @@ from decisions.identity.principals import local_principal
 from runs.conversations.services import create_task, resume_task, take_over_task
 from runs.live.no_page import GIVE_BACK, LOST, no_page_reason
 from runs.models import Run, Task
-from tests.faults.world import FaultInstallation
-from tests.support.agent_goals import tool_results
-from tests.support.browsing_model import serve_shop
-from tests.support.model_server import ModelRequest, ModelServer
-from tests.support.model_turns import Call, Turn, complete
-from tests.support.page_server import PageServer
+from tests.faults.installation import FaultInstallation
+from tests.support.agent.agent_goals import tool_results
+from tests.support.agent.browsing_model import serve_shop
+from tests.support.agent.model_server import ModelRequest, ModelServer
+from tests.support.agent.model_turns import Call, Turn, complete
+from tests.support.browser.page_server import PageServer
 
-pytest_plugins = ["tests.support.model_fixtures", "tests.support.browser_fixtures"]
+pytest_plugins = ["tests.support.agent.model_fixtures", "tests.support.browser.browser_fixtures"]
 
 
 def test_a_page_lost_with_its_worker_is_reported_and_opened_again(

@@ -18,8 +18,8 @@ from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.snapshots import list_snapshots, read_snapshot
 from runners.workspace.writing.write_text import preview_text, write_text
-from tests.faults.writer import SIZE, content_of, make_workspace
-from tests.support.workspace_calls import files_in
+from tests.faults.killed_writer import SIZE, content_of, make_workspace
+from tests.support.workspace.workspace_calls import files_in
 
 REPOSITORY = Path(__file__).parent.parent.parent
 KILLS = 10
@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 from runners.workspace.errors import WorkspaceFailed
 from runners.workspace.writing.write_text import write_text
-from tests.faults.writer import make_workspace
+from tests.faults.killed_writer import make_workspace
 workspace = make_workspace(Path(sys.argv[1]), Path(sys.argv[2]))
 sys.stdout.write("ready\\n"); sys.stdout.flush(); sys.stdin.readline()
 try:
@@ -43,7 +43,7 @@ import resource, signal, sys
 from pathlib import Path
 from runners.workspace.errors import WorkspaceFailed
 from runners.workspace.writing.write_text import write_text
-from tests.faults.writer import make_workspace
+from tests.faults.killed_writer import make_workspace
 if sys.argv[3]:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
@@ -103,7 +103,7 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_or_the_new_file(
 ) -> None:
     generator, interrupted = random.Random(5), 0
     for _ in range(KILLS):
-        writer = start_python("-m", "tests.faults.writer", *folder_arguments(workspace))
+        writer = start_python("-m", "tests.faults.killed_writer", *folder_arguments(workspace))
         assert writer.stdout is not None
         assert writer.stdout.read(1) == "."
         time.sleep(generator.random() * 0.05)

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard, Patch, Sql
 
-_TESTS = "tests/integration"
 _CONTRACT = "tests/contract"
-_UNIT = "tests/unit"
 
 _POLICY = "decisions/authorization/policy.py"
 _RULES = "decisions/authorization/policy_rules.py"
@@ -42,10 +40,10 @@ _CONVERSATION = "decisions/chat/conversation.py"
 _CHANGES = "decisions/chat/concurrent_changes.py"
 _FORMATTING = "decisions/presentation/formatting.py"
 
-_SUBMITS = f"{_TESTS}/test_policy_of_submits.py"
+_SUBMITS = "tests/decisions/authorization/test_policy_of_submits.py"
 _RULE_CHANGES = f"{_SUBMITS}::test_a_new_changed_or_retired_rule_applies_to_the_next_submit"
 _RUNNER_DEFAULTS = (
-    f"{_TESTS}/test_runner_calls.py::test_a_direct_call_without_a_matching_rule_is_denied"
+    "tests/runners/gateway/test_calls.py::test_a_direct_call_without_a_matching_rule_is_denied"
 )
 
 _RULE_ORDER = (
@@ -155,14 +153,16 @@ _RULE_ORDER = (
             old='Precondition(f"({_STAMP}) IS NOT DISTINCT FROM %s", (self.stamp,))',
             new='Precondition("TRUE", ())',
         ),
-        red=f"{_TESTS}/test_calls_by_heart.py::test_a_new_deny_rule_applies_to_the_next_call",
+        red="tests/runs/execution/test_cached_admission_of_runner_calls.py::test_a_new_deny_rule_applies_to_the_next_call",
     ),
 )
 
-_DIRECT = f"{_TESTS}/test_direct_calls.py"
-_DENIED = f"{_TESTS}/test_policy_at_doors.py::test_a_denied_call_changes_nothing"
-_CONFIRMED_ONCE = f"{_TESTS}/test_policy_at_doors.py::test_a_confirmed_call_is_performed_once"
-_RIGHTS = f"{_TESTS}/test_confirmation_rights.py"
+_DIRECT = "tests/decisions/authorization/test_confirmed_calls.py"
+_DENIED = "tests/decisions/authorization/test_policy_of_apis.py::test_a_denied_call_changes_nothing"
+_CONFIRMED_ONCE = (
+    "tests/decisions/authorization/test_policy_of_apis.py::test_a_confirmed_call_is_performed_once"
+)
+_RIGHTS = "tests/decisions/authorization/test_confirmation_rights.py"
 _USED_MEANWHILE = f"{_RIGHTS}::test_an_approval_that_another_call_uses_first_is_not_used_again"
 
 _CALLS = (
@@ -238,7 +238,7 @@ _CALLS = (
             old="if confirmation.decision.subject_digest not in call.digests:",
             new="if False:",
         ),
-        red=f"{_TESTS}/test_waiting_answers.py::test_changed_arguments_invalidate_the_approval",
+        red="tests/runs/execution/test_answers_to_suspended_runs.py::test_changed_arguments_invalidate_the_approval",
     ),
     Guard(
         "approval-caller",
@@ -258,7 +258,7 @@ _CALLS = (
             old="caller = self.principal_id, self.workspace_id, self.key",
             new='caller = self.principal_id, self.workspace_id, ""',
         ),
-        red=f"{_TESTS}/test_tool_calls.py::"
+        red="tests/runs/direct_calls/test_tool_calls.py::"
         "test_over_rest_a_waiting_call_answers_202_and_its_key_identifies_it",
     ),
     Guard(
@@ -297,7 +297,7 @@ _CALLS = (
             " None",
             new="refused = None",
         ),
-        red=f"{_TESTS}/test_waiting_answers.py::test_a_refusal_holds_after_its_rule_is_retired",
+        red="tests/runs/execution/test_answers_to_suspended_runs.py::test_a_refusal_holds_after_its_rule_is_retired",
     ),
     Guard(
         "shown-arguments-are-masked",
@@ -337,7 +337,7 @@ _CALLS = (
             old='    _admit(tool_call_request(principal, "continuity_confirm_decision", about))\n',
             new="",
         ),
-        red=f"{_TESTS}/test_policy_at_doors.py::test_no_rule_prevents_people_from_confirming[deny]",
+        red="tests/decisions/authorization/test_policy_of_apis.py::test_no_rule_prevents_people_from_confirming[deny]",
     ),
     Guard(
         "approval-of-chat-is-used",
@@ -359,9 +359,9 @@ _CALLS = (
     ),
 )
 
-_CONFIRMS = f"{_TESTS}/test_confirmations.py"
-_REST_CONFIRM = f"{_CONTRACT}/test_rest_confirm.py"
-_PAGES = f"{_TESTS}/test_confirm_doors.py"
+_CONFIRMS = "tests/decisions/authorization/test_confirmations.py"
+_REST_CONFIRM = f"{_CONTRACT}/test_rest_confirmations.py"
+_PAGES = "tests/decisions/authorization/test_confirmation_channels.py"
 _SCOPE_LIMITS = f"{_RIGHTS}::test_the_scope_confirm_is_limited_to_the_workspace_and_its_users"
 _WRONG_TOKEN = """    if not mac_matches(
         DIGEST_PURPOSE, token_message(confirmation.decision, token), confirmation.token_digest
@@ -552,7 +552,7 @@ _DECIDING = (
         "link-content-security-policy",
         "The page of a confirmation link runs no script and is not framed",
         Patch(_LINK_PAGE, old='response["Content-Security-Policy"] = (', new="_ = ("),
-        red=f"{_TESTS}/test_page_headers.py::"
+        red="tests/config/test_page_headers.py::"
         "test_the_page_of_a_confirmation_link_runs_no_script_and_is_not_framed",
     ),
     Guard(
@@ -594,9 +594,9 @@ _DECIDING = (
     ),
 )
 
-_AUDIT = f"{_TESTS}/test_audit.py"
-_SEALING = f"{_TESTS}/test_sealer.py"
-_CHECK = f"{_TESTS}/test_audit_check.py"
+_AUDIT = "tests/decisions/audit/test_append_only_rows.py"
+_SEALING = "tests/decisions/audit/test_sealer.py"
+_CHECK = "tests/decisions/audit/test_tamper_detection.py"
 _FORGED = f"{_CHECK}::test_a_row_with_a_wrong_mac_is_never_sealed"
 
 
@@ -643,14 +643,14 @@ _AUDIT_LOG = (
         "seals-no-update",
         "The database refuses to change a seal",
         _append_only("auditseal", "seals", "audit_seals_append_only", "update"),
-        red="tests/integration/test_sealer.py::test_the_database_refuses_to_change_a_seal"
+        red="tests/decisions/audit/test_sealer.py::test_the_database_refuses_to_change_a_seal"
         "[UPDATE decisions_auditseal SET hash = 'x']",
     ),
     Guard(
         "seals-no-delete",
         "The database refuses to delete a seal",
         _append_only("auditseal", "seals", "audit_seals_append_only", "delete"),
-        red="tests/integration/test_sealer.py::test_the_database_refuses_to_change_a_seal"
+        red="tests/decisions/audit/test_sealer.py::test_the_database_refuses_to_change_a_seal"
         "[DELETE FROM decisions_auditseal]",
     ),
     Guard(
@@ -827,13 +827,13 @@ _AUDIT_LOG = (
             old="tenant_id=principal.tenant_id, workspace_id=principal.workspace_id",
             new="tenant_id=principal.tenant_id",
         ),
-        red=f"{_TESTS}/test_audit_query.py::test_rows_of_another_workspace_are_not_returned",
+        red="tests/decisions/audit/test_query.py::test_rows_of_another_workspace_are_not_returned",
     ),
     Guard(
         "audit-query-users",
         "A credential of some users reads no audit rows about others",
         Patch(_QUERY, old="if principal.acts_for is not None:", new="if False:"),
-        red=f"{_TESTS}/test_audit_query.py::"
+        red="tests/decisions/audit/test_query.py::"
         "test_a_token_with_users_reads_the_rows_of_its_users_and_its_own",
     ),
     Guard(
@@ -847,11 +847,11 @@ _AUDIT_LOG = (
             ),
             Patch(_QUERY, old='    principal.require("audit:read")\n', new=""),
         ),
-        red=f"{_TESTS}/test_audit_query.py::test_a_token_without_the_scope_is_rejected",
+        red="tests/decisions/audit/test_query.py::test_a_token_without_the_scope_is_rejected",
     ),
 )
 
-_WITH_AUDIT = f"{_TESTS}/test_audit_with_changes.py::test_nothing_is_changed_without_its_audit_row"
+_WITH_AUDIT = "tests/decisions/audit/test_audit_with_changes.py::test_nothing_is_changed_without_its_audit_row"
 _IN_TRANSACTION, _NOT_IN_TRANSACTION = "with transaction.atomic():\n", "if True:\n"
 
 
@@ -939,7 +939,7 @@ _TRANSACTIONS = (
     ),
 )
 
-_BUNDLES = f"{_TESTS}/test_bundles.py"
+_BUNDLES = "tests/decisions/audit/test_bundles.py"
 _TAMPERED = f"{_BUNDLES}::test_a_line_that_was_tampered_with_is_named"
 
 _EVIDENCE = (
@@ -1011,12 +1011,12 @@ _EVIDENCE = (
             " filters}))\n",
             new="",
         ),
-        red=f"{_TESTS}/test_admin_audit.py::test_the_filtered_rows_are_exported_with_their_chain",
+        red="tests/decisions/admin/test_audit_log.py::test_the_filtered_rows_are_exported_with_their_chain",
     ),
 )
 
-_ACCESS = f"{_TESTS}/test_rest_access.py"
-_REFUSALS = f"{_TESTS}/test_refusals_at_doors.py"
+_ACCESS = "tests/decisions/api/test_access.py"
+_REFUSALS = "tests/decisions/api/test_audited_refusals.py"
 _SECRET_PATH = f"{_REFUSALS}::test_a_path_that_looks_like_a_secret_is_not_stored"
 _NUL_PATH = f"{_REFUSALS}::test_a_nul_in_a_path_is_recorded_as_a_replacement_character"
 
@@ -1025,7 +1025,7 @@ _SECURITY = (
         "log-redaction",
         "The log contains no secret",
         Patch(_SETTINGS, old='            "filters": ["redact"],\n', new=""),
-        red=f"{_UNIT}/test_logs.py::test_the_log_of_the_settings_redacts_secrets",
+        red="tests/decisions/security/test_logs.py::test_the_log_of_the_settings_redacts_secrets",
     ),
     Guard(
         "audit-redacts-paths",
@@ -1063,19 +1063,19 @@ _SECURITY = (
         "chat-redacts-messages",
         "A secret in a chat message is not stored",
         Patch(_CONVERSATION, old='redact(call["message"])', new='call["message"]'),
-        red=f"{_TESTS}/test_chat.py::test_no_row_contains_a_secret_or_the_token",
+        red="tests/decisions/chat/test_chat.py::test_no_row_contains_a_secret_or_the_token",
     ),
     Guard(
         "chat-redacts-slots",
         "A secret in a slot of a chat message is not stored",
         Patch(_CONVERSATION, old="redact(str(value))", new="str(value)"),
-        red=f"{_TESTS}/test_chat.py::test_a_secret_in_a_slot_is_not_stored",
+        red="tests/decisions/chat/test_chat.py::test_a_secret_in_a_slot_is_not_stored",
     ),
     Guard(
         "chat-stores-no-confirm-token",
         "A repeated chat call does not get the confirm token",
         Patch(_CHAT, old="reply.without_token(),", new="reply.as_dict(),"),
-        red=f"{_TESTS}/test_chat_answers.py::"
+        red="tests/decisions/chat/test_answers.py::"
         "test_a_repeated_key_and_body_returns_the_same_answer_without_the_token",
     ),
     Guard(
@@ -1085,7 +1085,7 @@ _SECURITY = (
             Patch(_KEYS, old="return _fernet().encrypt(plain)", new="return plain"),
             Patch(_KEYS, old="return _fernet().decrypt(sealed)", new="return bytes(sealed)"),
         ),
-        red=f"{_TESTS}/test_secret_inputs.py::"
+        red="tests/runs/submission/test_secret_inputs.py::"
         "test_secrets_are_removed_from_the_inputs_and_encrypted",
     ),
     Guard(
@@ -1099,7 +1099,7 @@ _SECURITY = (
                 new="digests = (secret,)",
             ),
         ),
-        red=f"{_TESTS}/test_principals.py::test_only_a_keyed_digest_of_a_token_is_stored",
+        red="tests/decisions/identity/test_principals.py::test_only_a_keyed_digest_of_a_token_is_stored",
     ),
     Guard(
         "login-link-digest",
@@ -1108,7 +1108,7 @@ _SECURITY = (
             Patch(_LOGIN, old="digest=mac(_PURPOSE, token.encode()),", new="digest=token,"),
             Patch(_LOGIN, old="digest__in=macs(_PURPOSE, token.encode())", new="digest=token"),
         ),
-        red=f"{_TESTS}/test_one_time_login.py::test_the_token_is_not_stored_in_the_database",
+        red="tests/decisions/identity/test_one_time_login.py::test_the_token_is_not_stored_in_the_database",
     ),
     Guard(
         "confirm-token-digest",
@@ -1132,7 +1132,7 @@ _SECURITY = (
             old="digests = macs(_PURPOSE, secret.encode())",
             new="digests = macs(_PURPOSE, secret.encode())[:1]",
         ),
-        red=f"{_TESTS}/test_change_of_keys.py::test_a_token_is_valid_until_its_key_is_removed",
+        red="tests/decisions/security/test_key_rotation.py::test_a_token_is_valid_until_its_key_is_removed",
     ),
     Guard(
         "key-rotation-approvals",
@@ -1142,7 +1142,7 @@ _SECURITY = (
             old="decision__deed_key__in=call.call_keys",
             new="decision__deed_key=call.call_keys[0]",
         ),
-        red=f"{_TESTS}/test_change_of_keys.py::test_an_approval_under_the_old_key_is_used_once",
+        red="tests/decisions/security/test_key_rotation.py::test_an_approval_under_the_old_key_is_used_once",
     ),
     Guard(
         "local-trust",
@@ -1156,8 +1156,8 @@ _SECURITY = (
     ),
 )
 
-_PRINCIPAL_TESTS = f"{_TESTS}/test_principals.py"
-_ONCE = f"{_TESTS}/test_one_time_login.py"
+_PRINCIPAL_TESTS = "tests/decisions/identity/test_principals.py"
+_ONCE = "tests/decisions/identity/test_one_time_login.py"
 _LOGIN_AUDIT = f"{_ONCE}::test_creation_use_and_refusal_of_a_link_are_audited"
 
 _IDENTITY = (
@@ -1169,7 +1169,7 @@ _IDENTITY = (
             old="filter(id=name, revoked_at__isnull=True).exists()",
             new="filter(id=name).exists()",
         ),
-        red=f"{_CONTRACT}/test_task_readers.py::test_a_ticket_is_invalid_once_its_token_is_revoked",
+        red=f"{_CONTRACT}/test_task_event_readers.py::test_a_ticket_is_invalid_once_its_token_is_revoked",
     ),
     Guard(
         "login-deactivated-on-long-connections",
@@ -1179,7 +1179,7 @@ _IDENTITY = (
             old="logins.filter(username=name, is_active=True).exists()",
             new="logins.filter(username=name).exists()",
         ),
-        red=f"{_CONTRACT}/test_task_readers.py::"
+        red=f"{_CONTRACT}/test_task_event_readers.py::"
         "test_an_admin_ticket_is_invalid_once_the_user_is_deactivated",
     ),
     Guard(
@@ -1247,7 +1247,7 @@ _IDENTITY = (
             " details))\n",
             new="",
         ),
-        red=f"{_TESTS}/test_admin_tokens.py::test_a_token_is_displayed_once_and_works",
+        red="tests/decisions/admin/test_tokens.py::test_a_token_is_displayed_once_and_works",
     ),
     Guard(
         "token-revocation-is-audited",
@@ -1258,7 +1258,7 @@ _IDENTITY = (
             ' {"name": token.name}))\n',
             new="",
         ),
-        red=f"{_TESTS}/test_admin_tokens.py::test_revoking_twice_is_one_audit_event",
+        red="tests/decisions/admin/test_tokens.py::test_revoking_twice_is_one_audit_event",
     ),
     Guard(
         "token-is-revoked-once",
@@ -1268,7 +1268,7 @@ _IDENTITY = (
             old="fresh = Token.objects.filter(id=token_id, revoked_at__isnull=True)",
             new="fresh = Token.objects.filter(id=token_id)",
         ),
-        red=f"{_TESTS}/test_admin_tokens.py::test_revoking_twice_is_one_audit_event",
+        red="tests/decisions/admin/test_tokens.py::test_revoking_twice_is_one_audit_event",
     ),
     Guard(
         "revoked-token-gets-no-users",
@@ -1278,13 +1278,13 @@ _IDENTITY = (
             old="locked.filter(id=token_id, revoked_at__isnull=True).first()",
             new="locked.filter(id=token_id).first()",
         ),
-        red=f"{_TESTS}/test_admin_tokens.py::test_a_revoked_token_accepts_no_users",
+        red="tests/decisions/admin/test_tokens.py::test_a_revoked_token_accepts_no_users",
     ),
     Guard(
         "scope-is-required",
         "A service refuses a credential that lacks the scope",
         Patch(_PRINCIPALS, old="if scope not in self.scopes:", new="if False:"),
-        red=f"{_TESTS}/test_user_objects.py::test_a_reader_cannot_write",
+        red="tests/decisions/continuity/test_user_objects.py::test_a_reader_cannot_write",
     ),
     Guard(
         "scope-of-a-forgetful-view",
@@ -1294,7 +1294,7 @@ _IDENTITY = (
             old='scopes.get(method, "none that exists")',
             new='scopes.get(method, "runs:read")',
         ),
-        red=f"{_TESTS}/test_view_without_scopes.py::test_a_view_without_scopes_refuses_every_token",
+        red="tests/decisions/api/test_view_without_scopes.py::test_a_view_without_scopes_refuses_every_token",
     ),
     Guard(
         "unknown-tokens-write-few-rows",
@@ -1450,7 +1450,7 @@ _VALIDATION = (
         "object-size",
         "An object of more than 256 KiB is refused",
         Patch(_OBJECTS, old="if len(orjson.dumps(payload)) > MAX_PAYLOAD:", new="if False:"),
-        red=f"{_TESTS}/test_user_objects.py::test_an_object_that_is_too_large_is_refused",
+        red="tests/decisions/continuity/test_user_objects.py::test_an_object_that_is_too_large_is_refused",
     ),
     Guard(
         "message-size",
@@ -1461,8 +1461,8 @@ _VALIDATION = (
     ),
 )
 
-_FAILURES = f"{_TESTS}/test_rest_failures.py"
-_HEADERS = f"{_TESTS}/test_page_headers.py"
+_FAILURES = "tests/decisions/api/test_internal_errors.py"
+_HEADERS = "tests/config/test_page_headers.py"
 
 _RESPONSES = (
     Guard(
@@ -1483,7 +1483,7 @@ _RESPONSES = (
             old='"reason": f"{type(error).__name__}. {hint}"',
             new='"reason": f"{error}. {hint}"',
         ),
-        red=f"{_TESTS}/test_rest_health.py::"
+        red="tests/config/test_health.py::"
         "test_an_unavailable_redis_is_reported_without_its_address",
     ),
     Guard(
@@ -1528,7 +1528,7 @@ _RESPONSES = (
     ),
 )
 
-_DEFAULTS = f"{_UNIT}/test_settings_defaults.py"
+_DEFAULTS = "tests/config/test_settings_defaults.py"
 
 _CONFIGURATION = (
     Guard(
@@ -1585,17 +1585,17 @@ _CONFIGURATION = (
             old="if parts.username or parts.password or parts.query:",
             new="if parts.query:",
         ),
-        red=f"{_UNIT}/test_llm_settings.py::test_an_invalid_base_url_is_refused_without_being"
+        red="tests/runners/llm/test_settings.py::test_an_invalid_base_url_is_refused_without_being"
         "_repeated[http://me:pass@host/v1]",
     ),
 )
 
-_USER_STATE = f"{_TESTS}/test_user_state.py"
-_USER_OBJECTS = f"{_TESTS}/test_user_objects.py"
-_OUTCOME_TESTS = f"{_TESTS}/test_outcomes.py"
+_USER_STATE = "tests/decisions/continuity/test_user_state.py"
+_USER_OBJECTS = "tests/decisions/continuity/test_user_objects.py"
+_OUTCOME_TESTS = "tests/decisions/continuity/test_outcomes.py"
 _FOREIGN_OUTCOMES = f"{_OUTCOME_TESTS}::test_unknown_and_foreign_decisions_get_the_same_error"
 _FOREIGN_PATHS = (
-    f"{_TESTS}/test_browser_replay_success_path.py::"
+    "tests/runs/task_templates/test_replay_success_path.py::"
     "test_unknown_foreign_and_other_objects_read_the_same"
 )
 
@@ -1621,7 +1621,7 @@ _CONTINUITY = (
             old="return self.acts_for is None or user_id in self.acts_for",
             new="return True",
         ),
-        red=f"{_TESTS}/test_chat.py::"
+        red="tests/decisions/chat/test_chat.py::"
         "test_a_credential_acts_only_for_its_users_and_refusals_are_audited",
     ),
     Guard(
@@ -1844,10 +1844,10 @@ _CONTINUITY = (
     ),
 )
 
-_CHAT_TESTS = f"{_TESTS}/test_chat.py"
-_CHAT_KEYS = f"{_TESTS}/test_chat_answers.py"
-_DRAFTS = f"{_TESTS}/test_chat_drafts.py"
-_SEPARATION = f"{_TESTS}/test_chat_separation.py"
+_CHAT_TESTS = "tests/decisions/chat/test_chat.py"
+_CHAT_KEYS = "tests/decisions/chat/test_answers.py"
+_DRAFTS = "tests/decisions/chat/test_concurrent_evaluation.py"
+_SEPARATION = "tests/decisions/chat/test_workspace_separation.py"
 
 
 def _apart(
@@ -2010,15 +2010,17 @@ _CHATS = (
 )
 
 _ADMIN_ACCESS = (
-    f"{_TESTS}/test_admin_access.py::test_no_row_is_added_changed_or_deleted_by_a_superuser"
+    "tests/runs/admin/test_permissions.py::test_no_row_is_added_changed_or_deleted_by_a_superuser"
 )
 _READ_ONLY = "decisions/admin/read_only.py"
 _TOKEN_ADMIN = "decisions/admin/tokens.py"
-_TOKEN_RIGHTS = f"{_TESTS}/test_admin_tokens.py::test_both_actions_need_their_permission_and_a_post"
+_TOKEN_RIGHTS = (
+    "tests/decisions/admin/test_tokens.py::test_both_actions_need_their_permission_and_a_post"
+)
 _RULE_ADMIN = "decisions/admin/policy.py"
 _RULE_RIGHTS = f"{_PAGES}::test_a_user_with_view_permission_cannot_change_rules"
-_OPERATORS = f"{_TESTS}/test_admin_operators.py"
-_AUDIT_ADMIN = f"{_TESTS}/test_admin_audit.py"
+_OPERATORS = "tests/decisions/admin/test_operators.py"
+_AUDIT_ADMIN = "tests/decisions/admin/test_audit_log.py"
 
 _ADMIN = (
     *(
@@ -2134,7 +2136,7 @@ _ADMIN = (
             old='return request.user.has_perm(f"{self.opts.app_label}.{codename}")',
             new="return bool(codename)",
         ),
-        red=f"{_TESTS}/test_admin_principals.py::"
+        red="tests/decisions/admin/test_principals.py::"
         "test_creating_a_row_needs_its_permission[tenant-fields0]",
     ),
     Guard(
@@ -2145,7 +2147,7 @@ _ADMIN = (
             old='if not str(data.get("name", "")).isprintable():',
             new="if False:",
         ),
-        red=f"{_TESTS}/test_admin_principals.py::"
+        red="tests/decisions/admin/test_principals.py::"
         "test_an_invalid_or_duplicate_name_creates_nothing[a\\u202eb]",
     ),
     Guard(
@@ -2190,12 +2192,16 @@ _ADMIN = (
             " before=_as_dict(old))\n",
             new="",
         ),
-        red=f"{_TESTS}/test_policy.py::test_a_changed_rule_keeps_its_previous_version",
+        red="tests/decisions/authorization/test_policy.py::test_a_changed_rule_keeps_its_previous_version",
     ),
 )
 
-_CONTRADICTION = f"{_TESTS}/test_decision_constraints.py::test_a_row_cannot_contradict_itself"
-_REPETITION = f"{_TESTS}/test_decision_constraints.py::test_a_row_cannot_repeat_another"
+_CONTRADICTION = (
+    "tests/decisions/models/test_decision_constraints.py::test_a_row_cannot_contradict_itself"
+)
+_REPETITION = (
+    "tests/decisions/models/test_decision_constraints.py::test_a_row_cannot_repeat_another"
+)
 # Constraint, table, and what the database refuses.
 _CHECKS = (
     ("token_trust_level", "token", "a token with an unknown trust level"),

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard, Patch
 
-UPLOADS = "tests/integration/test_uploads.py"
-DOWNLOADS = "tests/integration/test_rest_downloads.py"
-ARTIFACTS = "tests/integration/test_artifacts.py"
-S3 = "tests/integration/test_s3.py"
-ADMIN_ARTIFACTS = "tests/integration/test_admin_artifacts.py"
+UPLOADS = "tests/artifacts/api/test_uploads.py"
+DOWNLOADS = "tests/artifacts/api/test_downloads.py"
+ARTIFACTS = "tests/artifacts/storage/test_artifacts.py"
+S3 = "tests/artifacts/storage/test_s3.py"
+ADMIN_ARTIFACTS = "tests/artifacts/admin/test_artifact_pages.py"
 MCP_HTTP = "tests/contract/test_mcp_http.py"
-MCP_ENDED_CALLS = "tests/contract/test_mcp_http_leaving.py"
+MCP_ENDED_CALLS = "tests/contract/test_mcp_http_disconnects.py"
 MCP_RESOURCES = "tests/contract/test_mcp_resources.py"
-MCP_ANSWERS = "tests/contract/test_mcp_answers.py"
+MCP_ANSWERS = "tests/contract/test_mcp_server_failures.py"
 MCP_TARGETS = "tests/contract/test_mcp_targets.py"
-MCP_BUDGET = "tests/contract/test_thrifty_answers.py"
-MCP_PROCESS = "tests/integration/test_mcp_process.py"
-ACCESS = "tests/integration/test_rest_access.py"
-LIMITS = "tests/integration/test_rest_floods.py"
+MCP_BUDGET = "tests/contract/test_answer_size_limits.py"
+MCP_PROCESS = "tests/mcp_server/stdio/test_process.py"
+ACCESS = "tests/decisions/api/test_access.py"
+LIMITS = "tests/config/test_request_limits.py"
 REST_ROWS = (
     "tests/contract/test_rest_bad_inputs.py::test_a_call_that_only_http_can_express_gets_its_code"
 )
@@ -26,9 +26,9 @@ OBJECT_ROWS = (
     "tests/contract/test_rest_bad_inputs.py::test_a_call_about_an_existing_object_gets_its_code"
 )
 BAD_BODY = "tests/contract/test_mcp_http.py::test_a_bad_body_gets_a_json_rpc_error"
-EVENTS = "tests/integration/test_rest_events.py"
+EVENTS = "tests/runs/api/test_events.py"
 TASK_SOCKET = "tests/contract/test_task_socket.py"
-TASK_READERS = "tests/contract/test_task_readers.py"
+TASK_READERS = "tests/contract/test_task_event_readers.py"
 LIVE_SOCKET = "tests/contract/test_live_socket.py"
 
 _UPLOAD_GUARDS = (
@@ -622,7 +622,7 @@ _READING_GUARDS = (
 """,
             new="",
         ),
-        red="tests/integration/test_admin_access.py::test_staff_without_permissions_see_nothing",
+        red="tests/runs/admin/test_permissions.py::test_staff_without_permissions_see_nothing",
     ),
 )
 
@@ -998,7 +998,7 @@ _MCP_MESSAGE_GUARDS = (
             old="if self._listeners >= MAX_LISTENERS:",
             new="if False:",
         ),
-        red="tests/contract/test_mcp_list_changes.py::test_the_number_of_subscriptions_is_limited",
+        red="tests/contract/test_mcp_tool_list_changes.py::test_the_number_of_subscriptions_is_limited",
     ),
     Guard(
         "mcp-list-answer-size",
@@ -1358,7 +1358,7 @@ _REST_GUARDS = (
             old="filter(workspace_id=principal.workspace_id, hidden_at__isnull=True)",
             new="filter(hidden_at__isnull=True)",
         ),
-        red="tests/integration/test_rest_runs.py::test_a_list_contains_no_run_of_another_workspace",
+        red="tests/runs/api/test_runs.py::test_a_list_contains_no_run_of_another_workspace",
     ),
     Guard(
         "rest-run-time-to-live",
@@ -1368,7 +1368,7 @@ _REST_GUARDS = (
             old="if run is None or is_past_ttl(run):",
             new="if run is None:",
         ),
-        red="tests/integration/test_time_to_live.py::"
+        red="tests/runs/scheduler/test_expiry.py::"
         "test_an_expired_run_is_unknown_to_every_api_call[False]",
     ),
     Guard(
@@ -1379,7 +1379,7 @@ _REST_GUARDS = (
             old="filter(id=run_id, workspace_id=principal.workspace_id)",
             new="filter(id=run_id)",
         ),
-        red="tests/integration/test_bundles.py::test_a_run_of_another_workspace_has_no_evidence",
+        red="tests/decisions/audit/test_bundles.py::test_a_run_of_another_workspace_has_no_evidence",
     ),
     Guard(
         "evidence-contents-scope",
@@ -1389,7 +1389,7 @@ _REST_GUARDS = (
             old=""", *(["artifacts:read"] if contents else [])""",
             new="",
         ),
-        red="tests/integration/test_bundles.py::test_evidence_needs_its_scopes",
+        red="tests/decisions/audit/test_bundles.py::test_evidence_needs_its_scopes",
     ),
     Guard(
         "metrics-scope",
@@ -1399,7 +1399,7 @@ _REST_GUARDS = (
             old="return is_local_call(request) or super().has_permission(request, view)",
             new="return True",
         ),
-        red="tests/integration/test_metrics.py::test_a_remote_caller_needs_a_token_with_the_scope"
+        red="tests/config/test_installation_metrics.py::test_a_remote_caller_needs_a_token_with_the_scope"
         "[headers0]",
     ),
     Guard(
@@ -1410,7 +1410,7 @@ _REST_GUARDS = (
             old='"The call failed: internal error."',
             new="str(error)",
         ),
-        red="tests/integration/test_rest_failures.py::"
+        red="tests/decisions/api/test_internal_errors.py::"
         "test_an_internal_error_answers_an_id_that_is_in_the_log",
     ),
     Guard(
@@ -1444,7 +1444,7 @@ _REST_GUARDS = (
 """,
             new="",
         ),
-        red="tests/integration/test_one_time_login.py::test_a_post_from_another_site_is_refused",
+        red="tests/decisions/identity/test_one_time_login.py::test_a_post_from_another_site_is_refused",
     ),
 )
 

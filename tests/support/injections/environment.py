@@ -23,10 +23,10 @@ from decisions.authorization.confirmation_links import confirmation_link
 from decisions.identity.principals import local_principal
 from decisions.models import AuditEntry, Confirmation
 from runs.models import Run, RunEvent, RunStep
+from tests.support.agent.model_server import ModelServer
+from tests.support.audit.secret_search import find_secret
+from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.injections.injection import Injection
-from tests.support.model_server import ModelServer
-from tests.support.page_server import PageResponse, PageServer
-from tests.support.secret_search import find_secret
 
 # The tables that a run may change; every other table must stay unchanged.
 CHANGED_TABLES = {

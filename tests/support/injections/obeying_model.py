@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from tests.support.model_server import ModelRequest
-from tests.support.model_turns import Call, Turn, complete
+from tests.support.agent.model_server import ModelRequest
+from tests.support.agent.model_turns import Call, Turn, complete
 
 _ORDER = re.compile(r"Call (\S+) with\s+(?=\{)")
 _TEXT_READ_BYTES = 4000  # maximum length of the text read in an address

@@ -1,0 +1,123 @@
+"""The public routes (health and documentation) and what they do not reveal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from django.db.utils import OperationalError
+
+from config import health
+from runs.models import Worker
+from runs.worker.worker import WorkerProcess
+from tests.support.rest.rest import json_of
+
+pytest_plugins = ["tests.support.rest.rest_fixtures"]
+
+
+def parts(response: httpx.Response, status: int) -> dict[str, Any]:
+    answer = json_of(response, status)
+    assert answer["ready"] is (status == 200)
+    found: dict[str, Any] = answer["parts"]
+    assert set(found) == {"database", "redis", "worker"}
+    return found
+
+
+def test_the_liveness_route_answers_without_checking_dependencies(
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a dependency was checked")
+
+    monkeypatch.setattr("decisions.api.view.in_thread", fail)
+    assert json_of(anonymous.get("/healthz")) == {"status": "ok"}
+
+
+def test_an_installation_with_a_live_worker_is_ready(
+    anonymous: httpx.Client, worker: WorkerProcess
+) -> None:
+    assert all(part["ok"] for part in parts(anonymous.get("/readyz"), 200).values())
+
+
+def test_an_installation_without_a_worker_is_not_ready_and_says_what_to_do(
+    anonymous: httpx.Client,
+) -> None:
+    found = parts(anonymous.get("/readyz"), 503)
+    assert (found["database"]["ok"], found["redis"]["ok"]) == (True, True)
+    assert "manage.py worker" in found["worker"]["reason"]
+
+
+def test_a_worker_whose_heartbeat_stops_is_not_live(
+    anonymous: httpx.Client, worker: WorkerProcess, settings: Any
+) -> None:
+    settings.LEASE_LOST_S = 30
+    Worker.objects.update(process="unknown::1:", beat=5)
+    parts(anonymous.get("/readyz"), 200)
+    settings.LEASE_LOST_S = 0
+    Worker.objects.update(beat=5)
+    parts(anonymous.get("/readyz"), 503)
+
+
+@pytest.mark.usefixtures("worker")
+def test_an_unavailable_redis_is_reported_without_its_address(
+    anonymous: httpx.Client, settings: Any
+) -> None:
+    settings.REDIS_URL = "redis://:hunter2@127.0.0.1:1/0"
+    response = anonymous.get("/readyz")
+    assert "REDIS_URL" in parts(response, 503)["redis"]["reason"]
+    assert "hunter2" not in response.text
+    assert "127.0.0.1" not in response.text
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_hanging_check_times_out(
+    anonymous: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "CHECK_S", 0.2)
+    settings.REDIS_URL = "redis://192.0.2.1:6379/0"  # an address that never answers
+    assert not parts(anonymous.get("/readyz"), 503)["redis"]["ok"]
+
+
+def test_an_unavailable_database_is_reported(
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def raise_error(*args: object) -> None:
+        raise OperationalError("could not connect to 10.1.2.3 as admin")
+
+    monkeypatch.setattr(health, "in_thread", raise_error)
+    response = anonymous.get("/readyz")
+    assert not parts(response, 503)["database"]["ok"]
+    assert "10.1.2.3" not in response.text
+
+
+def test_the_documentation_loads_nothing_from_other_hosts(anonymous: httpx.Client) -> None:
+    page = anonymous.get("/api/docs")
+    assert page.status_code == 200
+    assert "://" not in page.text.replace("http://www.w3.org", "")
+    script = anonymous.get("/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js")
+    assert script.status_code == 200
+    assert "max-age" in script.headers["cache-control"]
+    etag = {"If-None-Match": script.headers["etag"]}
+    assert anonymous.get(script.url.path, headers=etag).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/nothing.css",
+        "/static/",
+        "/static/..%2f..%2fapps.py",
+        "/static/admin/../apps.py",
+        "/static/%00",
+        "/static/admin",
+        "/static//etc/passwd",
+        "/static/" + "x" * 5000,
+    ],
+)
+def test_only_static_files_are_served_as_static_files(anonymous: httpx.Client, path: str) -> None:
+    assert anonymous.get(path).status_code == 404
+
+
+def test_static_files_are_read_only(anonymous: httpx.Client) -> None:
+    assert anonymous.post("/static/admin/css/base.css").status_code == 405

@@ -1,0 +1,37 @@
+"""Headers and cookies that protect pages: media types, frames, scripts, other sites."""
+
+from __future__ import annotations
+
+from django.test import Client, override_settings
+
+from decisions.authorization.confirmation_links import confirmation_link
+from decisions.authorization.confirmations import open_confirmation
+from decisions.identity.one_time_login import create_login_path
+from decisions.identity.principals import Principal
+from tests.support.decisions.continuity import create_decision
+
+
+def test_an_admin_page_is_neither_framed_nor_sniffed(principal: Principal) -> None:
+    page = Client().get("/admin/login/")
+    assert page["X-Frame-Options"] == "DENY"
+    assert page["X-Content-Type-Options"] == "nosniff"
+
+
+def test_the_page_of_a_confirmation_link_runs_no_script_and_is_not_framed(
+    principal: Principal,
+) -> None:
+    opened = open_confirmation(create_decision(principal, mode="confirm"))
+    policy = Client().get(confirmation_link(opened.confirmation))["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+@override_settings(ONE_TIME_LOGIN=True)
+def test_no_script_reads_the_session_cookie_and_no_other_site_sends_it(
+    principal: Principal,
+) -> None:
+    client = Client()
+    client.post(create_login_path())
+    cookie = client.cookies["continuity_session"]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"

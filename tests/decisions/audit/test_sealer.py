@@ -1,0 +1,188 @@
+"""The sealer adds every committed audit row to the chain while others write, wait or seal."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import DatabaseError, connection, transaction
+
+from decisions.audit.chain import head_of_chain
+from decisions.audit.checkpoints import list_heads
+from decisions.audit.record import AuditEvent, record, record_all
+from decisions.audit.sealer import BATCH_SIZE, Sealer
+from decisions.audit.verify import check_audit_log
+from decisions.identity.principals import Principal
+from decisions.models import AuditEntry, AuditSeal
+from tests.support.runs.concurrent_calls import at_once
+from tests.support.runs.waiting import wait_until
+
+TIMEOUT_S = 60.0
+on_postgresql = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has one writer at a time"
+)
+
+
+@pytest.fixture(autouse=True)
+def fresh_checkpoints(principal: Principal) -> Iterator[Path]:
+    """Remove the checkpoints of other tests' chains."""
+    folder = Path(settings.CONTINUITY_HOME) / "audit"
+    shutil.rmtree(folder, ignore_errors=True)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def audit_event(resource_id: str) -> AuditEvent:
+    return AuditEvent("run.started", "local", "run", resource_id, "ten_1", "ws_1")
+
+
+def sealed() -> list[str]:
+    """Return the resources of the sealed rows, in the order of the chain."""
+    resource_ids = dict(AuditEntry.objects.values_list("id", "resource_id"))
+    order = AuditSeal.objects.order_by("position").values_list("entry_id", flat=True)
+    return [resource_ids[entry_id] for entry_id in order]
+
+
+def test_rows_are_sealed_once_in_a_gap_free_chain() -> None:
+    record_all([audit_event(f"run_{number}") for number in range(2 * BATCH_SIZE + 7)])
+    sealer = Sealer()
+    assert sealer.seal_all() == 2 * BATCH_SIZE + 7
+    assert sealer.seal_all() == 0
+    positions = list(AuditSeal.objects.order_by("position").values_list("position", flat=True))
+    assert positions == list(range(1, 2 * BATCH_SIZE + 8))
+    assert check_audit_log().faults == 0
+
+
+def test_the_newest_head_is_stored_outside_the_database() -> None:
+    for number in range(3):
+        record(audit_event(f"run_{number}"))
+        Sealer().seal_all()
+    assert list_heads()[-1] == head_of_chain()
+    assert [head.position for head in list_heads()] == [1, 3]  # the first checkpoint and the newest
+
+
+@on_postgresql
+def test_a_row_that_commits_late_is_sealed_late(
+    in_background: Callable[[Callable[[], object]], threading.Thread],
+) -> None:
+    written, commit = threading.Event(), threading.Event()
+
+    def write_slowly() -> None:
+        with transaction.atomic():
+            record(audit_event("late"))
+            written.set()
+            assert commit.wait(TIMEOUT_S)
+
+    sealer = Sealer()
+    slow = in_background(write_slowly)
+    assert written.wait(TIMEOUT_S)
+    for number in range(5):
+        record(audit_event(f"run_{number}"))
+        sealer.seal_all()
+    assert sealed() == [f"run_{number}" for number in range(5)]
+    commit.set()
+    slow.join(TIMEOUT_S)
+    sealer.seal_all()
+    assert sealed()[-1] == "late"
+    assert check_audit_log().faults == 0
+
+
+@on_postgresql
+def test_the_settled_position_passes_gaps_of_rolled_back_rows() -> None:
+    sealer = Sealer()
+    with transaction.atomic():
+        record(audit_event("undone"))
+        transaction.set_rollback(True)
+    record(audit_event("done"))
+    for _ in range(3):
+        sealer.seal_all()
+    assert sealer._settled == AuditEntry.objects.get().id
+    assert sealed() == ["done"]
+
+
+def test_concurrent_sealers_create_one_chain() -> None:
+    record_all([audit_event(f"run_{number}") for number in range(300)])
+    at_once([Sealer().seal_all for _ in range(8)])
+    Sealer().seal_all()
+    assert sealed() == [f"run_{number}" for number in range(300)]
+    assert check_audit_log().faults == 0
+
+
+def test_a_sealer_that_starts_later_seals_the_remaining_rows() -> None:
+    record(audit_event("first"))
+    Sealer().seal_all()
+    record(audit_event("second"))
+    assert Sealer().seal_all() == 1
+    assert sealed() == ["first", "second"]
+
+
+def test_the_sealer_thread_seals_while_others_write() -> None:
+    sealer = Sealer()
+    sealer.start()
+    try:
+        for number in range(20):
+            record(audit_event(f"run_{number}"))
+        wait_until(lambda: AuditSeal.objects.count() == 20)
+    finally:
+        sealer.stop()
+    assert sorted(sealed()) == sorted(f"run_{number}" for number in range(20))
+
+
+def test_an_unwritable_home_directory_does_not_stop_sealing(fresh_checkpoints: Path) -> None:
+    fresh_checkpoints.write_text("in the way")
+    sealer = Sealer()
+    record(audit_event("one"))
+    with pytest.raises(OSError, match="exists"):
+        sealer.seal_all()
+    assert sealed() == ["one"]
+    fresh_checkpoints.unlink()
+    sealer.seal_all()
+    assert list_heads() == [head_of_chain()]
+    fresh_checkpoints.mkdir(exist_ok=True)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE decisions_auditseal SET hash = 'x'",
+        "DELETE FROM decisions_auditseal",
+        "UPDATE decisions_auditseal SET position = position + 5",
+    ],
+)
+def test_the_database_refuses_to_change_a_seal(statement: str) -> None:
+    record(audit_event("one"))
+    Sealer().seal_all()
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(statement)
+    assert check_audit_log().faults == 0
+
+
+@on_postgresql
+def test_the_database_refuses_to_truncate_the_seals() -> None:
+    record(audit_event("one"))
+    Sealer().seal_all()
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        connection.cursor().execute("TRUNCATE decisions_auditseal")
+    assert check_audit_log().faults == 0
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="REPLACE is SQLite's")
+def test_the_database_refuses_to_replace_a_seal() -> None:
+    record(audit_event("one"))
+    Sealer().seal_all()
+    values = AuditSeal.objects.values_list("entry_id", "mac").get()
+    for taken in ((1, 99, "x"), (9, values[0], "x"), (9, 99, values[1])):
+        with pytest.raises(DatabaseError, match="append-only"), connection.cursor() as cursor:
+            cursor.execute(
+                "REPLACE INTO decisions_auditseal (position, entry_id, mac, prev, hash)"
+                " VALUES (%s, %s, %s, '', '')",
+                taken,
+            )

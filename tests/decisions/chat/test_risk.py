@@ -1,0 +1,86 @@
+"""Which class of risky action a message requests: a labelled set and difficult input."""
+
+from __future__ import annotations
+
+import pytest
+
+from decisions.chat.risk.detection import find_risk
+from decisions.chat.risk.parsing import fix_typos
+from tests.support.decisions.gate_sets import Labelled, blind_set, measure, own_set
+
+OWN = own_set()
+RISKY = [item for item in OWN if item.risky]
+HARMLESS = [item for item in OWN if not item.risky]
+
+
+def test_the_set_has_every_class_both_languages_and_all_kinds_of_tasks() -> None:
+    assert len(OWN) >= 120
+    assert {item.language for item in RISKY} == {item.language for item in HARMLESS} == {"en", "zh"}
+    assert len({item.rule for item in RISKY}) == 6
+    assert len({item.task_type for item in OWN}) == 3
+
+
+@pytest.mark.parametrize("message", RISKY, ids=lambda item: item.text[:50])
+def test_no_risky_message_is_missed_and_its_rule_is_named(message: Labelled) -> None:
+    assert message.found == message.rule
+
+
+def test_harmless_messages_that_resemble_risky_ones_pass() -> None:
+    assert [item.text for item in HARMLESS if item.found] == []
+
+
+def test_the_blind_set_has_high_recall_and_precision() -> None:
+    result = measure(blind_set())
+    assert result["messages"] == 60
+    assert result["recall"] >= 0.95
+    assert result["precision"] >= 0.9
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "ＤＥＬＥＴＥ all rows of the users table",
+        "De\u200blete all rows of the users table",
+        "Lovely weather today. " * 2000 + "Delete all rows of the users table. " + "Bye. " * 2000,
+        "x " * 3000 + "delete all rows of the users table" + " y" * 3000,
+        "don't " + "delete it, " * 20 + "delete the users table",
+        "Say nothing about `ls`, but run `rm -rf /srv/data`",
+        "```\nDROP TABLE users;\n```",
+    ],
+)
+def test_disguises_do_not_hide_an_action(message: str) -> None:
+    finding = find_risk(message)
+    assert finding is not None
+    assert finding.rule == "irreversible_deletion"
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", " ", "\n" * 60_000, "'" * 60_000, "😀" * 16_000, "```", "`a`" * 5000, "1. " * 20_000],
+)
+def test_unusual_text_requests_no_action(message: str) -> None:
+    assert find_risk(message) is None
+
+
+def test_only_a_do_it_confirms_the_earlier_request() -> None:
+    earlier_message = "How would I empty the orders table?"
+    assert find_risk(earlier_message) is None
+    assert find_risk("Yes, do it.", previous=earlier_message) is not None
+    assert find_risk("Don't do it.", previous=earlier_message) is None
+    assert find_risk("Yes, do it.", previous="How would I sort a list?") is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "corrected"),
+    [
+        ("delte", "delete"),
+        ("transfre", "transfer"),
+        ("passwword", "password"),
+        ("grand", "grand"),
+        ("release", "release"),
+        ("deletes", "deletes"),
+        ("purse", "purse"),
+    ],
+)
+def test_typing_errors_are_corrected_and_other_words_stay(typed: str, corrected: str) -> None:
+    assert fix_typos(typed) == corrected

@@ -1,0 +1,228 @@
+"""An agent host from start to end, over real stdio, in both protocol eras."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+
+from tests.support.installation.mcp_process import (
+    INITIALIZE,
+    INITIALIZED,
+    MANAGE,
+    call,
+    connected,
+    own_database,
+    refused,
+    started,
+)
+
+pytestmark = pytest.mark.anyio
+both_eras = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Start an installation with a worker."""
+    env = own_database(tmp_path_factory.mktemp("mcp"))
+    with started("worker", env=env):
+        yield env
+
+
+def job(*do: str, **options: Any) -> dict[str, Any]:
+    return {"templateId": "test_stepwise", "inputs": {"do": list(do)}, "options": options}
+
+
+@pytest.mark.slow
+@both_eras
+async def test_the_server_announces_its_name_and_version(env: dict[str, str], mode: str) -> None:
+    async with connected(env, mode=mode) as client:
+        assert client.server_info is not None
+        assert client.server_info.name == "continuity"
+        experimental = client.server_capabilities.experimental
+        assert experimental == {"continuity": {"continuity_mcp_version": "1.1.0"}}
+        assert "run_task_template" in (client.instructions or "")
+        assert len((await client.list_tools()).tools) == 32
+
+
+@pytest.mark.slow
+@both_eras
+async def test_a_run_from_submit_to_artifact(env: dict[str, str], mode: str) -> None:
+    async with connected(env, mode=mode) as client:
+        templates = await call(client, "list_task_templates")
+        assert "test_stepwise" in {each["templateId"] for each in templates["templates"]}
+        handle = await call(client, "run_task_template", **job("ok", "ok", mode="async"))
+        assert handle["mode"] == "async"
+        run = await call(client, "wait_task_run", runId=handle["runId"], waitMs=50_000)
+        assert (run["status"], run["result"]) == ("succeeded", {"done": 2})
+        (listed, *_) = (await call(client, "list_task_runs", limit=1))["runs"]
+        assert listed["runId"] == handle["runId"]
+        assert await whole_artifact(client, run["artifactIds"][0]) == {"done": 2}
+
+
+async def whole_artifact(client: Client, artifact_id: str) -> Any:
+    """Read an artifact in chunks of four bytes, as a client with a small buffer does."""
+    text, complete = "", False
+    while not complete:
+        offset = len(text.encode())
+        chunk = await call(client, "get_artifact", artifactId=artifact_id, offset=offset, limit=4)
+        text += chunk["data"]
+        complete = chunk["complete"]
+    return json.loads(text)
+
+
+@pytest.mark.slow
+@both_eras
+async def test_a_sync_run_returns_its_result_and_reports_progress(
+    env: dict[str, str], mode: str
+) -> None:
+    progress_values: list[tuple[float, float | None]] = []
+
+    async def record_progress(progress: float, total: float | None, message: str | None) -> None:
+        progress_values.append((progress, total))
+
+    async with connected(env, mode=mode) as client:
+        steps = job("sleep:0.4", "sleep:0.4", "sleep:0.4", mode="sync")
+        result = await client.call_tool(
+            "run_task_template", steps, progress_callback=record_progress
+        )
+    assert isinstance(result, types.CallToolResult)
+    assert result.structured_content["status"] == "succeeded"
+    assert result.structured_content["deduplicated"] is False
+    steps_done = [done for done, _ in progress_values]
+    assert len(steps_done) > 1
+    assert steps_done == sorted(set(steps_done))
+    assert {total for _, total in progress_values} == {3}
+
+
+async def test_auto_mode_waits_for_a_small_run(env: dict[str, str]) -> None:
+    async with connected(env) as client:
+        run = await call(client, "run_task_template", **job("ok"))
+    assert (run["mode"], run["status"]) == ("sync", "succeeded")
+
+
+@pytest.mark.slow
+@both_eras
+async def test_events_are_read_to_the_end_without_gap_or_repeat(
+    env: dict[str, str], mode: str
+) -> None:
+    async with connected(env, mode=mode) as client:
+        started = await call(client, "run_task_template", **job("sleep:0.3", mode="async"))
+        page: dict[str, Any] = {"lastSeq": 0, "terminal": False}
+        seen: list[dict[str, Any]] = []
+        while not page["terminal"]:
+            page = await call(
+                client,
+                "subscribe_task_run_events",
+                runId=started["runId"],
+                after=page["lastSeq"],
+                waitMs=20_000,
+                limit=2,
+            )
+            seen += page["events"]
+    assert [event["seq"] for event in seen] == list(range(1, len(seen) + 1))
+    assert [seen[0]["type"], seen[-1]["type"]] == ["run.queued", "run.succeeded"]
+
+
+@pytest.mark.slow
+@both_eras
+async def test_a_cancel_ends_a_wait_for_the_run(env: dict[str, str], mode: str) -> None:
+    async with connected(env, mode=mode) as client:
+        handle = await call(client, "run_task_template", **job("sleep:60", mode="async"))
+        wait = asyncio.create_task(
+            call(client, "wait_task_run", runId=handle["runId"], waitMs=50_000)
+        )
+        await anyio.sleep(0.5)
+        answer = await call(client, "cancel_task_run", runId=handle["runId"])
+        assert answer == {"success": True, "runId": handle["runId"], "status": "canceled"}
+        run = await asyncio.wait_for(wait, 5)
+    assert (run["status"], run["error"]["errorCode"]) == ("canceled", "RUN_CANCELED")
+
+
+def submit_and_be_killed(env: dict[str, str], arguments: dict[str, Any]) -> str:
+    """Submit a run over a server that is killed as soon as it has answered; return the runId."""
+    params = {"name": "run_task_template", "arguments": arguments}
+    submit = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    with subprocess.Popen(
+        [sys.executable, MANAGE, "mcp_stdio"], env=env, stdin=PIPE, stdout=PIPE
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for message in (INITIALIZE, INITIALIZED, submit):
+            server.stdin.write(json.dumps(message).encode() + b"\n")
+        server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        server.kill()
+    handle: str = answers[1]["result"]["structuredContent"]["runId"]
+    return handle
+
+
+@pytest.mark.slow
+async def test_a_run_continues_when_its_server_is_killed(env: dict[str, str]) -> None:
+    handle = await anyio.to_thread.run_sync(
+        submit_and_be_killed, env, job("sleep:1.5", "ok", mode="async")
+    )
+    async with connected(env) as client:
+        run = await call(client, "wait_task_run", runId=handle, waitMs=20_000)
+    assert (run["status"], run["result"]) == ("succeeded", {"done": 2})
+
+
+@pytest.mark.slow
+@both_eras
+async def test_a_run_continues_when_its_client_abandons_the_call(
+    env: dict[str, str], mode: str
+) -> None:
+    key = f"given up {mode}"
+    arguments = job("sleep:2", "ok", mode="sync", idempotencyKey=key)
+    async with (
+        connected(env, mode=mode) as client,
+        connected(env, mode=mode) as other,
+        anyio.create_task_group() as calls,
+    ):
+        before = (await call(other, "list_task_runs"))["total"]
+        calls.start_soon(client.call_tool, "run_task_template", arguments)
+        while (await call(other, "list_task_runs"))["total"] == before:
+            await anyio.sleep(0.05)
+        calls.cancel_scope.cancel()
+    async with connected(env, mode=mode) as client:
+        run = await call(client, "run_task_template", **arguments)
+    assert (run["deduplicated"], run["status"]) == (True, "succeeded")
+
+
+@pytest.mark.slow
+@both_eras
+async def test_tool_errors_run_errors_and_protocol_errors_stay_distinct(
+    env: dict[str, str], mode: str
+) -> None:
+    async with connected(env, mode=mode) as client:
+        error = await refused(client, "get_task_run", runId="run_nobody_knows")
+        assert error["errorCode"] == "RUN_NOT_FOUND"
+        failed = await call(client, "run_task_template", **job("fail", mode="sync"))
+        assert (failed["status"], failed["result"]) == ("failed", None)
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("no_such_tool", {})
+
+
+@pytest.mark.slow
+async def test_a_defect_in_a_step_reveals_no_detail_of_the_server(env: dict[str, str]) -> None:
+    async with connected(env) as client:
+        run = await call(client, "run_task_template", **job("bug", mode="sync"))
+    assert run["status"] == "failed"
+    assert "secret" not in json.dumps(run)
+    assert str(Path(__file__).parents[2]) not in json.dumps(run)

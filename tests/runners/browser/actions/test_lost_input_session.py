@@ -1,0 +1,182 @@
+"""Real input that is unavailable: before the input starts, a script replaces it; after that,
+nothing does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.async_api import BrowserContext, CDPSession, Error
+
+from runners.browser.action_support.task_tab import TASK_TAB, TaskTab
+from tests.support.browser.page_reader import Reader
+from tests.support.browser.page_server import PageServer
+from tests.support.browser.task_page import TaskPage, start_on_markup
+
+pytest_plugins = ["tests.support.browser.browser_fixtures"]
+
+FALLBACK_WARNINGS = ["CDP_UNAVAILABLE: real input was not available; synthetic events were used."]
+
+
+class ClosingSession:
+    """A DevTools session that closes right after input of one kind was sent: the input takes
+    effect, but no answer arrives."""
+
+    def __init__(self, session: CDPSession, close_after: str) -> None:
+        self._session, self._close_after = session, close_after
+        self._is_closed = False
+
+    async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a message."""
+        if self._is_closed:
+            raise Error("Protocol error: Session closed.")
+        answer: dict[str, Any] = await self._session.send(method, params)
+        if params.get("type") == self._close_after:
+            self._is_closed = True
+            raise Error("Protocol error: Session closed.")
+        return answer
+
+
+def task_of(reader: Reader) -> TaskTab:
+    """Return the session's task tab."""
+    task = reader.session.resources[TASK_TAB]
+    assert isinstance(task, TaskTab)
+    return task
+
+
+def detach(page: TaskPage) -> None:
+    """Detach the input session without the product's knowledge."""
+    page("debugger_attach")
+
+    async def detach_session() -> None:
+        await (await task_of(page.read).attach()).detach()
+
+    page.read.wait(detach_session())
+
+
+def close_session_after(page: TaskPage, kind: str) -> None:
+    """Close the input session right after input of this kind was sent."""
+
+    async def replace_session() -> None:
+        task = task_of(page.read)
+        task._cdp = ClosingSession(await task.attach(), kind)  # type: ignore[assignment]
+
+    page.read.wait(replace_session())
+
+
+@pytest.fixture
+def no_cdp_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the browser refuse every new session for a page."""
+
+    async def refuse(context: BrowserContext, page: object) -> None:
+        raise Error("Protocol error (Target.attachToTarget): Not allowed")
+
+    monkeypatch.setattr(BrowserContext, "new_cdp_session", refuse)
+
+
+@pytest.mark.parametrize("params", [{}, {"strategy": "cdp_mouse"}])
+def test_a_click_whose_session_was_lost_before_it_is_made_by_a_script_with_a_warning(
+    reader: Reader, page_server: PageServer, params: dict[str, str]
+) -> None:
+    page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
+    detach(page)
+    assert page.click("Buy", **params) == {
+        "clicked": True,
+        "strategy": "dom_click",
+        "warnings": FALLBACK_WARNINGS,
+    }
+    assert [one for one in page.log if one.startswith("click")] == ["click:b:false"]
+    assert page.click("Buy") == {"clicked": True, "strategy": "cdp_mouse"}
+
+
+@pytest.mark.slow
+def test_a_text_whose_session_was_lost_before_it_is_entered_by_a_script_with_a_warning(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(reader, page_server, "<form action=/plain><input id=i name=n></form>")
+    detach(page)
+    output = page("type", xpath="//input", text="你好", submit=True)
+    assert output == {"typed": True, "strategy": "dom_input", "warnings": FALLBACK_WARNINGS}
+    page("wait_for_loaded")
+    assert page("screenshot")["url"].endswith("/plain?n=%E4%BD%A0%E5%A5%BD")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mousePressed", "mouseReleased"])
+def test_a_click_whose_session_is_lost_after_it_started_is_not_repeated(
+    reader: Reader, page_server: PageServer, kind: str
+) -> None:
+    page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
+    close_session_after(page, kind)
+    error = page.error("click", clickId=page.index()["Buy"])
+    assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
+    assert error["details"]["effect"] == "unknown"
+    assert page.log.count("pointerdown:b:true") == 1
+    assert len([one for one in page.log if one.startswith("click")]) <= 1
+    page.evaluate("log.length = 0")
+    assert page.click("Buy") == {"clicked": True, "strategy": "cdp_mouse"}
+    assert page.log.count("click:b:true") == 1
+
+
+@pytest.mark.parametrize("submit", [True, False])
+def test_a_text_whose_session_is_lost_after_it_started_is_not_written_again(
+    reader: Reader, page_server: PageServer, submit: bool
+) -> None:
+    page = start_on_markup(reader, page_server, "<input id=i>")
+    close_session_after(page, "keyDown")
+    error = page.error("type", xpath="//input", text="abc", submit=submit)
+    assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
+    assert error["details"]["effect"] == "unknown"
+    assert "input:i:false" not in page.log
+    assert page.evaluate("'abc'.startsWith(i.value) && i.value.length > 0") is True
+    assert page("type", xpath="//input", text="def")["strategy"] == "cdp_key"
+    assert page.evaluate("i.value") == "def"
+
+
+def test_a_browser_that_refuses_sessions_is_reported_and_a_script_clicks(
+    reader: Reader, page_server: PageServer, request: pytest.FixtureRequest
+) -> None:
+    page = start_on_markup(reader, page_server, "<button id=b>Buy</button>")
+    request.getfixturevalue("no_cdp_session")
+    error = page.error("debugger_attach")
+    assert (error["errorCode"], error["retryable"]) == ("CDP_PERMISSION_DENIED", False)
+    output = page.click("Buy")
+    assert output["strategy"] == "dom_click"
+    assert output["warnings"][0].startswith("CDP_PERMISSION_DENIED: ")
+
+
+@pytest.mark.slow
+def test_an_action_that_neither_input_nor_script_can_do_is_not_done(
+    reader: Reader, page_server: PageServer, request: pytest.FixtureRequest
+) -> None:
+    page = start_on_markup(reader, page_server, "<button id=b>B</button>")
+    number = page.index()["B"]
+    request.getfixturevalue("no_cdp_session")
+    page.evaluate("void setTimeout(() => { for (;;); }, 50)")
+    page.evaluate("new Promise((done) => setTimeout(done, 40))")
+    error = page.error("click", clickId=number, strategy="cdp_mouse")
+    assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", True)
+    assert error["details"]["effect"] == "none"
+    assert error["details"]["causeCode"] == "NAVIGATION_TIMEOUT"
+
+
+@pytest.mark.slow
+def test_a_script_that_hangs_during_the_action_is_not_repeated(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(reader, page_server, "<button onclick='for (;;);'>B</button>")
+    number = page.index()["B"]
+    detach(page)
+    error = page.error("click", clickId=number)
+    assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
+    assert error["details"]["effect"] == "unknown"
+
+
+def test_a_missing_element_is_reported_also_without_real_input(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(reader, page_server, "<button id=b>B</button>")
+    number = page.index()["B"]
+    detach(page)
+    page.evaluate("b.remove()")
+    assert page.error("click", clickId=number)["errorCode"] == "ELEMENT_NOT_FOUND"

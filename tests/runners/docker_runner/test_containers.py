@@ -1,0 +1,198 @@
+"""The requests of the reference runner to a Docker engine; no container remains.
+
+The engine is a fake (tests/support/runners/fake_docker_engine.py); these tests use no real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.docker_runner.errors import CommandNotStarted, IsolationMissing
+from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
+from runners.docker_runner.isolation.containers import LABEL, ContainerIsolation, user_of
+from tests.support.runners.docker_runner_process import (
+    execute_body,
+    link_sleep,
+    processes_named,
+    run_line,
+    start_docker_runner,
+)
+from tests.support.runners.fake_docker_engine import IMAGE, Container, Engine, docker_engine
+from tests.support.runs.waiting import wait_until
+
+MakeIsolation = Callable[..., ContainerIsolation]
+LIMITS = Limits(
+    memory_bytes=512 * MIB, cpus=1.5, processes=64, file_bytes=MIB, scratch_bytes=2 * MIB
+)
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """A fake engine whose address is in the environment."""
+    with (
+        tempfile.TemporaryDirectory(prefix="eng-") as folder,
+        docker_engine(Path(folder)) as created,
+    ):
+        monkeypatch.setenv("DOCKER_HOST", created.url)
+        yield created
+
+
+@pytest.fixture
+def isolation_at(engine: Engine) -> Iterator[MakeIsolation]:
+    """Create isolations that use the engine; their connections close with the test."""
+    created: list[ContainerIsolation] = []
+
+    def make(root: Path, *, allow_net: bool = False, image: str = IMAGE) -> ContainerIsolation:
+        created.append(
+            ContainerIsolation(RunnerFolder(root, allow_net=allow_net, limits=LIMITS), image)
+        )
+        return created[-1]
+
+    yield make
+    for isolation in created:
+        isolation._engine.close()
+
+
+def test_a_container_has_these_limits_and_no_others(
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
+) -> None:
+    run_line(isolation_at(tmp_path), "true", timeout_s=10)
+    assert engine.created[0].request["HostConfig"] == {
+        "Mounts": [
+            {
+                "Target": "/workspace",
+                "Source": str(tmp_path),
+                "Type": "bind",
+                "ReadOnly": False,
+                "BindOptions": {"Propagation": "rprivate"},
+            }
+        ],
+        "NetworkMode": "none",
+        "Memory": 512 * MIB,
+        "MemorySwap": 512 * MIB,
+        "NanoCpus": 1_500_000_000,
+        "PidsLimit": 64,
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges:true"],
+        "ReadonlyRootfs": True,
+        "Tmpfs": {"/tmp": f"rw,nosuid,nodev,size={2 * MIB}"},
+        "ShmSize": 2 * MIB,
+        "IpcMode": "private",
+        "Init": True,
+        "LogConfig": {"Type": "none", "Config": {}},
+        "Ulimits": [
+            {"Name": "core", "Soft": 0, "Hard": 0},
+            {"Name": "nofile", "Soft": 4096, "Hard": 4096},
+            {"Name": "fsize", "Soft": MIB, "Hard": MIB},
+            {"Name": "cpu", "Soft": 16, "Hard": 16},
+        ],
+    }
+
+
+def test_a_container_runs_the_line_in_its_folder_as_an_unprivileged_user(
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
+) -> None:
+    (tmp_path / "below").mkdir()
+    before = time.time()
+    run_line(isolation_at(tmp_path), "echo $A", folder="below", env={"A": "1"}, timeout_s=10)
+    request = engine.created[0].request
+    expires_at = int(request["Labels"][LABEL])
+    assert before + 69 <= expires_at <= time.time() + 71
+    assert request["Image"] == IMAGE
+    assert request["Cmd"] == ["/bin/sh", "-c", "echo $A"]
+    assert not request["Entrypoint"]
+    assert request["WorkingDir"] == "/workspace/below"
+    assert request["User"] == user_of(tmp_path)
+    assert sorted(request["Env"]) == ["A=1", "HOME=/tmp", "LANG=C.UTF-8", "TERM=dumb"]
+    assert (request["NetworkDisabled"], request["Tty"], request["OpenStdin"]) == (
+        True,
+        False,
+        False,
+    )
+
+
+def test_no_container_runs_as_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getuid", lambda: 0)
+    monkeypatch.setattr("os.getgid", lambda: 0)
+    assert not user_of(Path("/")).startswith("0:")
+    monkeypatch.setattr("os.getuid", lambda: 1234)
+    monkeypatch.setattr("os.getgid", lambda: 99)
+    assert user_of(tmp_path) == "1234:99"
+
+
+def test_an_allowed_network_is_the_bridge(
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
+) -> None:
+    run_line(isolation_at(tmp_path, allow_net=True), "true")
+    request = engine.created[0].request
+    assert (request["HostConfig"]["NetworkMode"], request["NetworkDisabled"]) == ("bridge", False)
+
+
+def test_both_streams_and_the_status_are_returned_and_no_container_remains(
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
+) -> None:
+    result = run_line(isolation_at(tmp_path), "echo out; echo err >&2; exit 3")
+    assert (result.status, result.stdout, result.stderr) == (3, "out\n", "err\n")
+    assert engine.containers == {}
+
+
+@pytest.mark.slow
+def test_a_command_past_its_deadline_is_removed_with_its_container(
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
+) -> None:
+    sleep_program = link_sleep(tmp_path)
+    result = run_line(
+        isolation_at(tmp_path), f"echo began; {tmp_path}/{sleep_program} 600", timeout_s=15
+    )
+    assert (result.status, result.stdout) == (None, "began\n")
+    assert engine.containers == {}
+    assert processes_named(sleep_program) == []
+
+
+@pytest.mark.parametrize("step", ["/create", "/attach", "/start"])
+def test_a_failing_engine_is_reported_and_leaves_no_container(
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path, step: str
+) -> None:
+    isolation, engine.fails_at = isolation_at(tmp_path), step
+    with pytest.raises(CommandNotStarted, match="the engine is out of order"):
+        run_line(isolation, "true")
+    assert engine.containers == {}
+
+
+def test_a_missing_image_is_reported(isolation_at: MakeIsolation, tmp_path: Path) -> None:
+    with pytest.raises(IsolationMissing, match="docker pull no-such:image"):
+        asyncio.run(isolation_at(tmp_path, image="no-such:image").check())
+
+
+def test_containers_of_a_killed_runner_are_removed_when_their_time_has_expired(
+    engine: Engine, isolation_at: MakeIsolation, tmp_path: Path
+) -> None:
+    for name, expires_at in {"old": 1, "new": int(time.time()) + 60}.items():
+        leftover = Container(name, {"Labels": {LABEL: str(expires_at)}})
+        engine.containers[name] = leftover
+        engine.created.append(leftover)
+    asyncio.run(isolation_at(tmp_path).check())
+    assert list(engine.containers) == ["new"]
+
+
+@pytest.mark.slow
+def test_a_runner_works_with_containers_and_a_disconnect_ends_the_container(
+    engine: Engine, tmp_path: Path
+) -> None:
+    with start_docker_runner(tmp_path, "--isolation", "docker", DOCKER_HOST=engine.url) as runner:
+        assert runner.output("bash.exec", cmd="echo in; exit 2")["exitCode"] == 2
+        body = json.dumps(execute_body("bash.exec", {"cmd": "sleep 600"})).encode()
+        connection = runner.send("POST", "/execute", body, content_type="application/json")
+        wait_until(lambda: len(engine.containers) == 1)
+        connection.close()
+        wait_until(lambda: not engine.containers)
+        error = runner.error("bash.exec", cmd="sleep 600", timeoutMs=1000)
+        assert error["code"] == "TIMEOUT"
+        assert engine.containers == {}

@@ -1,0 +1,140 @@
+"""The agent on real pages: it opens, reads, follows links, types and clicks, and answers in the
+schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.identity.principals import Principal
+from runs.models import Run, RunEvent, RunStep, Task
+from runs.worker.worker import WorkerProcess
+from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
+from tests.support.agent.agent_goals import SCHEMA, SubmitGoal, execute_run, tool_results
+from tests.support.agent.browsing_model import SEARCH_TERM, BrowsingModel, serve_shop
+from tests.support.agent.model_server import ModelServer
+from tests.support.agent.model_turns import Call, Turn, complete
+from tests.support.browser.page_server import PageServer
+
+pytest_plugins = [
+    "tests.support.workspace.workspace_fixtures",
+    "tests.support.agent.model_fixtures",
+    "tests.support.agent.agent_fixtures",
+    "tests.support.browser.browser_fixtures",
+    "tests.support.rest.rest_fixtures",
+]
+
+
+def test_a_goal_over_several_pages_is_reached_in_a_task(
+    model: ModelServer,
+    page_server: PageServer,
+    api: httpx.Client,
+    worker: WorkerProcess,
+    agent_settings: Any,
+) -> None:
+    model.answer = BrowsingModel(serve_shop(page_server))
+    body = {"message": "How many chairs are there?", "outputSchema": SCHEMA}
+    response = api.post("/api/v1/tasks", json=body)
+    assert response.status_code in (201, 202), response.text
+    task_id = response.json()["taskId"]
+    worker.work()
+    run = Run.objects.get(task_id=task_id)
+    assert run.status == "succeeded", run.error
+    assert run.result["output"] == {"count": 7}
+    assert Task.objects.get(id=task_id).status == "ongoing"  # a browser was used
+    events = api.get(f"/api/v1/tasks/{task_id}/events").json()["events"]
+    types = [one["type"] for one in events]
+    assert [one["seq"] for one in events] == list(range(1, len(events) + 1))
+    for earlier, later in (("chatDelta", "toolUsed"), ("toolUsed", "structuredOutput")):
+        assert types.index(earlier) < types.index(later)
+    assert types.index("structuredOutput") < len(types) - 1 - types[::-1].index("message")
+    assert SEARCH_TERM not in str([one for one in events if one["type"] == "toolUsed"])
+
+
+@pytest.mark.slow
+def test_the_model_receives_the_page_after_each_call_that_may_change_it(
+    model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
+) -> None:
+    model.answer = BrowsingModel(serve_shop(page_server))
+    run = execute_run(submit_goal(options={"outputSchema": SCHEMA}), worker)
+    assert run.status == "succeeded", run.error
+    (opened,) = tool_results(model.requests[1])
+    assert opened["page"]["result"]["missing"] == []
+    assert "Welcome to the shop" in opened["page"]["result"]["readability"]["markdown"]
+    assert opened["page"]["result"]["screenshot"]["artifactId"].startswith("art_")
+    typed, clicked = tool_results(model.requests[-1])[-2:]
+    assert "page" not in typed
+    assert clicked["page"]["result"]["screenshot"]["url"].startswith(page_server.url("/results"))
+    steps = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
+    assert [one.name for one in steps][:4] == ["turn 1", "task_start", "page", "turn 2"]
+
+
+def test_a_closed_tab_is_opened_again_once_and_indexed(
+    model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
+) -> None:
+    url = serve_shop(page_server)
+
+    def answer(request: Any) -> Turn:
+        results = tool_results(request)
+        if not results:
+            return Turn("", [Call("task_start", {"url": url}, "open")])
+        tab = results[0]["result"]["tabId"]
+        if len(results) == 1:
+            return Turn(
+                "",
+                [
+                    Call("task_stop", {"closeTab": True}, "stop"),
+                    Call("browser_dom_index", {"tabId": tab}, "index"),
+                ],
+            )
+        return complete()
+
+    model.answer = answer
+    run = execute_run(submit_goal(), worker)
+    assert run.status == "succeeded", run.error
+    index = tool_results(model.requests[-1])[-1]
+    assert (index["ok"], index["error"]["code"]) == (False, "TASK_TAB_CLOSED")
+    assert index["newTab"]["url"] == url
+    assert index["page"]["ok"] is True
+
+
+def test_earlier_messages_of_the_task_follow_the_system_message(
+    model: ModelServer, api: httpx.Client, worker: WorkerProcess, agent_settings: Any
+) -> None:
+    model.script = [Turn("Four."), Turn("Five.")]
+    task_id = api.post("/api/v1/tasks", json={"message": "Two and two?"}).json()["taskId"]
+    worker.work()
+    api.post(f"/api/v1/tasks/{task_id}/messages", json={"content": "And one?"})
+    worker.work()
+    messages = [(one["role"], one["content"]) for one in model.requests[1].body["messages"]]
+    assert messages[0][0] == "system"
+    assert messages[1:] == [("user", "Two and two?"), ("assistant", "Four."), ("user", "And one?")]
+    assert Task.objects.get(id=task_id).status == "completed"
+    assert RunEvent.objects.filter(type="toolUsed").count() == 0
+
+
+@pytest.mark.slow
+def test_over_mcp_the_same_goal_is_a_run_of_the_template(
+    model: ModelServer,
+    page_server: PageServer,
+    principal: Principal,
+    worker: WorkerProcess,
+    agent_settings: Any,
+) -> None:
+    model.answer = BrowsingModel(serve_shop(page_server))
+    arguments = {
+        "templateId": "agent_task",
+        "inputs": {"goal": "How many chairs are there?"},
+        "options": {"mode": "async", "outputSchema": SCHEMA},
+    }
+    host = StdioHost(PrincipalTransport(principal))
+    try:
+        run_id = structured(host.call("run_task_template", arguments))["runId"]
+        worker.work()
+        run = structured(host.call("get_task_run", {"runId": run_id}))
+    finally:
+        host.close()
+    assert run["status"] == "succeeded", run["error"]
+    assert run["result"]["output"] == {"count": 7}

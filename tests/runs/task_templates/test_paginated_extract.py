@@ -1,0 +1,123 @@
+"""The template `paginated_extract` on lists of links and on one that a script fills."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runs.models import Run, RunStep
+from tests.support.browser.template_sites import RunTemplate, Site, by_selector, by_text
+from tests.support.runs.worker_rows import error_of
+
+pytest_plugins = ["tests.support.browser.template_fixtures"]
+
+
+def result_of(run: Run) -> dict[str, Any]:
+    assert run.result is not None, run.error
+    result: dict[str, Any] = run.result
+    return result
+
+
+def statuses(run: Run) -> list[str]:
+    return list(RunStep.objects.filter(run=run).order_by("index").values_list("status", flat=True))
+
+
+def paging(next_: dict[str, str], max_pages: int, **more: Any) -> dict[str, Any]:
+    return {"next": next_, "maxPages": max_pages, **more}
+
+
+def test_it_stops_where_there_is_no_next_page_and_skips_the_rest(
+    run_template: RunTemplate, site: Site
+) -> None:
+    run = run_template(
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(by_text("next page"), 9)
+    )
+    result = result_of(run)
+    assert run.status == "succeeded"
+    assert (result["stoppedReason"], result["summary"]["pagesRead"]) == ("next_unavailable", 4)
+    assert [page["title"] for page in result["pages"]] == ["List 1", "List 2", "List 3", "List 4"]
+    assert "Item 3-0" in str(result["pages"][2]["content"])
+    assert statuses(run) == ["succeeded"] * 4 + ["skipped"] * 5
+    assert (run.done_steps, run.total_steps) == (9, 9)
+
+
+def test_it_stops_at_the_requested_maximum_of_pages(run_template: RunTemplate, site: Site) -> None:
+    run = run_template(
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(by_selector("#next"), 2)
+    )
+    result = result_of(run)
+    assert (result["stoppedReason"], len(result["pages"])) == ("max_pages", 2)
+    assert site.server.hits["/list"] == 2
+
+
+@pytest.mark.slow
+def test_a_page_that_repeats_ends_it_and_is_returned_once(
+    run_template: RunTemplate, site: Site
+) -> None:
+    run = run_template(
+        "paginated_extract", startUrl=site.url("/circle"), pagination=paging(by_text("next"), 20)
+    )
+    result = result_of(run)
+    assert (result["stoppedReason"], len(result["pages"])) == ("repeated_page", 3)
+    assert run.status == "succeeded"
+
+
+@pytest.mark.slow
+def test_a_list_that_a_script_fills_is_read_page_by_page(
+    run_template: RunTemplate, site: Site
+) -> None:
+    run = run_template(
+        "paginated_extract",
+        startUrl=site.url("/feed"),
+        pagination=paging(by_text("下一页"), 10, waitFor={"type": "textIncludes", "value": "文章"}),
+    )
+    result = result_of(run)
+    texts = [str(page["content"]["sections"]) for page in result["pages"]]
+    assert ["第1页" in texts[0], "第2页" in texts[1], "第3页" in texts[2]] == [True] * 3
+    assert (result["stoppedReason"], len(texts)) == ("next_unavailable", 3)
+
+
+@pytest.mark.slow
+def test_pages_that_were_read_remain_when_a_later_one_fails(
+    run_template: RunTemplate, site: Site
+) -> None:
+    wait = {"type": "selector", "value": "#next", "timeoutMs": 1000}
+    run = run_template(
+        "paginated_extract",
+        startUrl=site.url("/list"),
+        pagination=paging(by_text("next page"), 6, waitFor=wait),
+    )
+    result = result_of(run)
+    assert (run.status, run.error) == ("partial_success", None)
+    assert [page["success"] for page in result["pages"]] == [True, True, True, False]
+    assert result["pages"][3]["error"]["errorCode"] == "NAVIGATION_TIMEOUT"
+    assert result["stoppedReason"] is None
+    assert result["summary"] == {"pagesRead": 3, "failed": 1, "maxPages": 6}
+
+
+def test_a_first_page_that_fails_fails_the_run(run_template: RunTemplate, site: Site) -> None:
+    run = run_template(
+        "paginated_extract", startUrl=site.url("/hang-up"), pagination=paging(by_text("next"), 3)
+    )
+    error = error_of(run)
+    assert (run.status, error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
+    assert error["step"] == {"step": 0, "name": "read page 1"}
+
+
+def test_a_text_that_finds_nothing_on_the_first_page_causes_a_warning(
+    run_template: RunTemplate, site: Site
+) -> None:
+    run = run_template(
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(by_text("forward"), 3)
+    )
+    assert result_of(run)["stoppedReason"] == "next_unavailable"
+    assert any("No element on page 1" in warning for warning in run.warnings)
+
+
+def test_an_invalid_selector_is_reported(run_template: RunTemplate, site: Site) -> None:
+    run = run_template(
+        "paginated_extract", startUrl=site.url("/list"), pagination=paging(by_selector("a[[["), 3)
+    )
+    assert error_of(run)["errorCode"] == "INVALID_PARAMETER"
+    assert run.next_actions[0]["tool"] == "list_task_templates"

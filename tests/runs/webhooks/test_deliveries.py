@@ -1,0 +1,208 @@
+"""Webhook deliveries: retried until they are accepted, sent by one deliverer at a time, and
+replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from decisions.errors import Conflict
+from decisions.identity.principals import Principal
+from decisions.infra.staleness import ChangeWatch
+from runs.models import Webhook, WebhookDelivery
+from runs.webhooks import deliveries, services
+from runs.webhooks.backoff import retry_delay_s
+from runs.webhooks.deliveries import MAX_ATTEMPTS, claim_due_deliveries, settle
+from runs.webhooks.transport import WebhookResponse
+from tests.support.runs.concurrent_calls import at_once
+from tests.support.runs.webhook_receiver import Receiver, run_receiver
+from tests.support.runs.webhooks import audit_actions, deliver, is_signed, make_due, submit_canceled
+
+pytest_plugins = ["tests.support.runs.webhook_fixtures"]
+Submit = Callable[..., str]
+Make = Callable[..., dict[str, Any]]
+
+
+@pytest.mark.slow
+def test_a_refused_delivery_is_retried_later_with_the_same_message(
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    receiver.statuses = [500, 302, 204]
+    webhook = make_webhook()
+    submit_canceled(submit, principal)
+    for _ in range(3):
+        deliver()
+        make_due()
+    first, *retries = receiver.requests
+    assert len(retries) == 2
+    assert all(
+        (request.body, request.headers["webhook-id"]) == (first.body, first.headers["webhook-id"])
+        for request in retries
+    )
+    assert all(is_signed(request, webhook["secret"]) for request in receiver.requests)
+    row = WebhookDelivery.objects.get()
+    assert (row.status, row.attempts, row.status_code) == ("delivered", 3, 204)
+
+
+def test_a_webhook_with_an_unreadable_secret_does_not_block_others(
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    broken, _ = make_webhook(), make_webhook()
+    Webhook.objects.filter(id=broken["webhookId"]).update(secret=b"sealed with a key of before")
+    submit_canceled(submit, principal)
+    deliver()
+    assert len(receiver.requests) == 1
+    row = WebhookDelivery.objects.get(webhook_id=broken["webhookId"])
+    assert (row.status, row.attempts) == ("pending", 1)
+    assert "cannot be read" in row.error
+
+
+def test_the_delays_grow_to_a_day_and_vary() -> None:
+    delays = [retry_delay_s(attempt) for attempt in range(1, MAX_ATTEMPTS)]
+    assert delays == sorted(delays)
+    assert 15 * 0.8 <= delays[0] <= 15 * 1.2
+    assert 18 * 3600 < sum(delays) < 28 * 3600
+    assert len({retry_delay_s(1) for _ in range(20)}) > 10
+
+
+def test_clock_jumps_neither_end_an_attempt_nor_start_a_second_one(
+    make_webhook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_webhook()
+    submit_canceled(submit, principal)
+    [claim] = claim_due_deliveries(limit=1)
+    watch = ChangeWatch()
+    for days in (1, -2, 400):
+        jumped = partial(lambda by, tz: datetime.now(tz) + timedelta(days=by), days)
+        monkeypatch.setattr(deliveries, "datetime", SimpleNamespace(now=jumped))
+        assert (deliveries.release_lost(watch), claim_due_deliveries(limit=1)) == (0, [])
+    assert settle(claim, WebhookResponse(200))
+
+
+def test_an_abandoned_attempt_becomes_due_again_by_the_monotonic_clock(
+    make_webhook: Make, submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook = make_webhook()
+    submit_canceled(submit, principal)
+    [lost] = claim_due_deliveries(limit=1)
+    watch = ChangeWatch()
+    assert deliveries.release_lost(watch) == 0
+    listed = services.list_deliveries(principal=principal, webhook_id=webhook["webhookId"])
+    assert listed["deliveries"][0]["nextTryAt"] is None
+    monkeypatch.setattr(deliveries, "LOST_AFTER_S", 0.0)
+    assert sum(at_once([lambda: deliveries.release_lost(ChangeWatch())] * 4)) == 1
+    assert not settle(lost, WebhookResponse(200))
+    [again] = claim_due_deliveries(limit=1)
+    assert (again.delivery_id, again.attempt) == (lost.delivery_id, 2)
+    assert settle(again, WebhookResponse(200))
+    assert deliveries.release_lost(watch) == 0
+
+
+def test_a_delivery_is_given_up_after_the_last_attempt(
+    make_webhook: Make, submit: Submit, principal: Principal
+) -> None:
+    make_webhook()
+    submit_canceled(submit, principal)
+    for _ in range(MAX_ATTEMPTS):
+        [claim] = claim_due_deliveries(limit=5)
+        assert claim_due_deliveries(limit=5) == []
+        assert settle(claim, WebhookResponse(503, "answered 503"))
+        make_due()
+    assert claim_due_deliveries(limit=5) == []
+    row = WebhookDelivery.objects.get()
+    assert (row.status, row.attempts, row.error) == ("failed", MAX_ATTEMPTS, "answered 503")
+    assert audit_actions()[-1] == "webhook_delivery.failed"
+
+
+def test_an_address_that_answers_gone_receives_nothing_more(
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    receiver.statuses = [410]
+    webhook = make_webhook()
+    submit_canceled(submit, principal)
+    submit_canceled(submit, principal)
+    deliver()
+    submit_canceled(submit, principal)
+    assert len(receiver.requests) == 1
+    assert set(WebhookDelivery.objects.values_list("status", flat=True)) == {"failed"}
+    assert WebhookDelivery.objects.count() == 2
+    shown = services.get_webhook(principal=principal, webhook_id=webhook["webhookId"])
+    assert (shown["enabled"], "410" in shown["reason"]) == (False, True)
+    assert "webhook.disabled" in audit_actions()
+
+
+def test_one_deliverer_sends_a_delivery(
+    make_webhook: Make, submit: Submit, principal: Principal
+) -> None:
+    make_webhook()
+    submit_canceled(submit, principal)
+    claims = at_once([lambda: claim_due_deliveries(limit=5)] * 8)
+    assert sum(len(claimed) for claimed in claims) == 1
+
+
+def test_a_killed_deliverer_is_replaced_and_its_late_result_is_refused(
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    make_webhook()
+    submit_canceled(submit, principal)
+    [lost] = claim_due_deliveries(limit=1)
+    deliver(0.2)
+    assert receiver.requests == []
+    make_due()  # its lease has expired
+    deliver()
+    assert len(receiver.requests) == 1
+    assert not settle(lost, WebhookResponse(500, "answered 500"))
+    assert WebhookDelivery.objects.get().status == "delivered"
+
+
+def test_a_slow_address_does_not_delay_others(
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    make_webhook()
+    for _ in range(5):
+        submit_canceled(submit, principal)
+    with run_receiver() as quick:
+        make_webhook(url=quick.url)
+        submit_canceled(submit, principal)
+        receiver.delay_s = 0.5
+        deliver(0.4)
+        assert len(quick.requests) == 1
+    assert (receiver.most_at_once, len(receiver.requests) < 5) == (1, True)
+
+
+def test_a_replayed_delivery_starts_again_under_the_same_id(
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    webhook = make_webhook()
+    submit_canceled(submit, principal)
+    deliver()
+    row = WebhookDelivery.objects.get()
+    arguments = {"principal": principal, "webhook_id": webhook["webhookId"], "delivery_id": row.id}
+    again = services.replay_delivery(**arguments)
+    assert (again["status"], again["attempts"]) == ("pending", 0)
+    deliver()
+    assert [request.headers["webhook-id"] for request in receiver.requests] == [row.id, row.id]
+    assert "webhook.replayed" in audit_actions()
+    services.disable_webhook(principal=principal, webhook_id=webhook["webhookId"])
+    with pytest.raises(Conflict):
+        services.replay_delivery(**arguments)
+
+
+def test_a_replay_takes_over_a_delivery_whose_attempt_is_in_flight(
+    make_webhook: Make, submit: Submit, principal: Principal
+) -> None:
+    webhook = make_webhook()
+    submit_canceled(submit, principal)
+    [in_flight] = claim_due_deliveries(limit=1)
+    services.replay_delivery(
+        principal=principal, webhook_id=webhook["webhookId"], delivery_id=in_flight.delivery_id
+    )
+    assert not settle(in_flight, WebhookResponse(500))
+    [claim] = claim_due_deliveries(limit=1)
+    assert claim.attempt == 1

@@ -1,0 +1,52 @@
+"""Fixtures for runs of the agent: a scripted model, a project folder and a function that submits a
+goal. A test module names this one in `pytest_plugins`, with workspace_fixtures and model_fixtures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from decisions.identity.principals import Principal
+from runners.invocation.event_loop import get_loop
+from runners.llm.base import LlmSettings, Price
+from runners.llm.gateway import close_gateway
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerProcess
+from tests.support.agent.model_server import ModelServer
+
+
+@pytest.fixture
+def worker(principal: Principal) -> Iterator[WorkerProcess]:
+    """Yield a worker in this process; it claims runs only when the test calls `work`."""
+    worker = WorkerProcess()
+    yield worker
+    worker.close()
+    get_loop().submit(close_gateway()).result(30)
+
+
+@pytest.fixture
+def agent_settings(settings: Any, model: ModelServer) -> Any:
+    """Configure the scripted model as the agent's model."""
+    settings.LLM = LlmSettings(
+        "openai", "scripted", f"{model.url}/v1", "sk-of-a-test-of-agents", price=Price(1.0, 2.0)
+    )
+    return settings
+
+
+@pytest.fixture
+def submit_goal(principal: Principal, project: Path, agent_settings: Any) -> Callable[..., str]:
+    """Submit a goal and return the run's id: `submit_goal("Do it", maxSteps=3)`."""
+
+    def make(text: str = "Do it.", options: dict[str, Any] | None = None, **inputs: Any) -> str:
+        return submit_run(
+            principal=principal,
+            template_id="agent_task",
+            inputs={"goal": text, **inputs},
+            options={"mode": "async", **(options or {})},
+        ).run_id
+
+    return make

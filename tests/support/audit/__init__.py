@@ -1,0 +1,1 @@
+"""Fixtures and helpers for the tests of audit."""
