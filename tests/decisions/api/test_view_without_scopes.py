@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from django.http import HttpRequest, HttpResponse
@@ -23,5 +24,6 @@ class ViewWithoutScopes(ApiView):
 @pytest.mark.usefixtures("principal")
 def test_a_view_without_scopes_refuses_every_token(token: str) -> None:
     request = AsyncRequestFactory().get("/", headers=bearer(token))
-    response = asyncio.run(ViewWithoutScopes.as_view()(request))
+    view: Any = ViewWithoutScopes.as_view()
+    response = asyncio.run(view(request))
     assert response.status_code == 403

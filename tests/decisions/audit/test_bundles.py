@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -298,7 +298,7 @@ def test_evidence_shows_a_missing_event(evidence: Path, principal: Principal) ->
 
 
 def test_evidence_shows_changed_bytes_of_an_artifact(evidence: Path, principal: Principal) -> None:
-    stored = Path(blob_storage().path(blob_path(Artifact.objects.get().sha256)))
+    stored = Path(cast("Any", blob_storage()).path(blob_path(Artifact.objects.get().sha256)))
     stored.unlink()
     stored.write_bytes(b"lost\n" * 100_000)
     assert "bytes do not match its sha256" in check_anew(principal, evidence)

@@ -19,6 +19,7 @@ from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.failpoints import hit
 from runs.models import Run, Slot, Task, TaskEvent
 from runs.queue import leases
+from runs.queue.dispatch_order import next_run
 from runs.scheduler.retention import delete_old_runs
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import event_types
@@ -223,7 +224,6 @@ def test_a_run_held_back_since_it_was_chosen_is_not_claimed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task_id = make_task("say hi")
-    next_run = leases.next_run
 
     def take_over_once_chosen(worker_id: str) -> Run | None:
         chosen = next_run(worker_id)

@@ -19,6 +19,7 @@ from decisions.models import AuditEntry, Confirmation, Decision
 from runs.execution.suspension import suspend
 from runs.journal.interruptions import NeedsPerson
 from runs.lifecycle.changes import Transition
+from runs.lifecycle.transition import apply
 from runs.models import Run
 from runs.submission import resume
 from runs.submission.answer import answer_run
@@ -261,7 +262,7 @@ def test_a_run_that_was_resumed_and_suspended_again_meanwhile_keeps_waiting(
 ) -> None:
     run = submit_calls("risk:a", "risk:b")
     worker.work()
-    first, apply = decision_id(run), resume.apply
+    first = decision_id(run)
     Confirmation.objects.update(
         status="confirmed", decided_at=datetime.now(UTC), decided_by="admin:ann"
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from decisions.authorization.authorize import admit_call
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
@@ -138,7 +139,6 @@ def test_a_task_stores_an_answer_that_was_sent_directly_to_the_run(
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
     """Call a function after the next answer was checked, and before it is recorded."""
-    admit_call = answer_module.admit_call
 
     def arrange(function: Callable[[], object]) -> None:
         def admit_late(request: Any) -> Any:

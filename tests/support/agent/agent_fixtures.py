@@ -15,26 +15,17 @@ from runners.invocation.event_loop import get_loop
 from runners.llm.base import LlmSettings, Price
 from runners.llm.gateway import close_gateway
 from runs.submission.services import submit_run
-from runs.worker.worker import WorkerProcess
 from tests.support.agent.model_server import ModelServer
 
 
 @pytest.fixture
-def worker(principal: Principal) -> Iterator[WorkerProcess]:
-    """Yield a worker in this process; it claims runs only when the test calls `work`."""
-    worker = WorkerProcess()
-    yield worker
-    worker.close()
-    get_loop().submit(close_gateway()).result(30)
-
-
-@pytest.fixture
-def agent_settings(settings: Any, model: ModelServer) -> Any:
-    """Configure the scripted model as the agent's model."""
+def agent_settings(settings: Any, model: ModelServer) -> Iterator[Any]:
+    """Configure the scripted model as the agent's model; close its connections at the end."""
     settings.LLM = LlmSettings(
         "openai", "scripted", f"{model.url}/v1", "sk-of-a-test-of-agents", price=Price(1.0, 2.0)
     )
-    return settings
+    yield settings
+    get_loop().submit(close_gateway()).result(30)
 
 
 @pytest.fixture
