@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.programs import ProgramMissing, describe_programs
 from tests.progress import minutes
 
 ROOT = Path(__file__).parent.parent
@@ -51,6 +52,11 @@ def main(arguments: Sequence[str]) -> int:
     """Run the parts; print what passed where, and how long it took."""
     word = arguments[0] if arguments and arguments[0] in PARTS else ""
     more = arguments[1:] if word else arguments
+    try:
+        print(describe_programs(), flush=True)  # noqa: T201
+    except ProgramMissing as error:
+        print(error, flush=True)  # noqa: T201
+        return 1
     began = time.monotonic()
     lines, codes = [], []
     for part in PARTS[word]:

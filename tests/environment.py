@@ -12,6 +12,7 @@ import contextlib
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -45,7 +46,10 @@ def _start() -> None:
 
 if "CONTINUITY_TEST_ROOT" not in os.environ:
     go_on_in_utf8()
-    _start()
+    try:
+        _start()
+    except RuntimeError as error:  # a server is missing: its name alone, without a traceback
+        sys.exit(str(error))
 # Each xdist worker has its own home (SQLite file, artifacts) and its own prefix for Redis keys.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
 _home = Path(os.environ["CONTINUITY_TEST_ROOT"]) / _worker

@@ -121,7 +121,9 @@ class RedisServer(Server):
         """Return the command line."""
         binary = shutil.which("redis-server") or find_binary()
         if binary is None:
-            raise RuntimeError("No redis-server was found; `make test` installs what tests need.")
+            raise RuntimeError(
+                "No redis-server was found; `make setup-tests` installs what the tests need."
+            )
         return [
             str(binary),
             *("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder)),
@@ -218,7 +220,9 @@ def postgres_folder() -> Path:
     found = sorted(debian.glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
     on_path = shutil.which("postgres")
     if not found and on_path is None:
-        raise RuntimeError("No PostgreSQL server was found; `make test` installs what tests need.")
+        raise RuntimeError(
+            "No PostgreSQL server was found; `make setup-tests` installs what the tests need."
+        )
     return (found[-1] if found else Path(str(on_path)).resolve()).parent
 
 
