@@ -939,17 +939,6 @@ _MCP_MESSAGE_GUARDS = (
         red=f"{MCP_ANSWERS}::test_a_defect_is_reported_with_an_error_id_only[raise_error]",
     ),
     Guard(
-        "mcp-line-separators",
-        "A response has no character that some clients take for the end of the line",
-        Patch(
-            "decisions/infra/json_line.py",
-            old="            text = text.replace(separator, escaped)\n",
-            new="            pass\n",
-        ),
-        red="tests/contract/test_mcp_fuzz.py::test_an_answer_contains_no_unicode_line_separator"
-        "[http-\\u2028]",
-    ),
-    Guard(
         "mcp-runner-tools-scope",
         "A caller without the scope tools:write neither lists nor calls the tools of runners",
         Patch(
