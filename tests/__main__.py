@@ -23,7 +23,7 @@ from tests.programs import ProgramMissing, describe_programs
 from tests.progress import minutes
 
 ROOT = Path(__file__).parent.parent
-WORKERS = ("-n", "3", "--dist", "worksteal")
+OPTIONS = ("-q", "-p", "tests.progress", "-n", "3", "--dist", "worksteal")
 INTERRUPTED = 2
 
 
@@ -87,7 +87,7 @@ def run_part(part: Part, more: Sequence[str]) -> tuple[int, str]:
             "CONTINUITY_TEST_PART": part.name,
             "CONTINUITY_TEST_COUNTS": str(counts),
         }
-        command = [sys.executable, "-m", "pytest", "-q", *WORKERS, *part.arguments, *more]
+        command = [sys.executable, "-m", "pytest", *OPTIONS, *part.arguments, *more]
         try:
             code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         except KeyboardInterrupt:
