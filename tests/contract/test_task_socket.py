@@ -90,7 +90,7 @@ def test_a_ticket_is_valid_for_its_task_and_for_one_minute(
     other = ticket(api, make_task())
     task_id = make_task()
     expired = ticket(api, task_id)
-    TaskTicket.objects.update(expires_at="2020-01-01T00:00:00Z")
+    TaskTicket.objects.filter(task_id=task_id).update(expires_at="2020-01-01T00:00:00Z")
     for invalid in (other, expired, "tkt_made_up", "x"):
         with open_task_socket(web, task_id) as task_socket:
             assert task_socket.request({"type": "auth", "ticket": invalid})["ok"] is False

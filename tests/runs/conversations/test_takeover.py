@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 from django.db.models import F
 
+from decisions.authorization.authorize import ToolCallRequest
 from decisions.errors import Conflict
 from decisions.identity.principals import Principal
+from decisions.models import AuditEntry, Confirmation
+from runs.conversations import services
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
+from runs.conversations.message_queue import start_waiting_runs
 from runs.conversations.services import resume_task, stop_task, take_over_task
 from runs.failpoints import hit
 from runs.models import Run, Slot, Task, TaskEvent
@@ -102,6 +106,7 @@ def test_a_message_during_a_takeover_waits_until_the_page_is_returned(
     task_id = make_task()
     take_over_task(principal=principal, task_id=task_id)
     assert send_message(task_id, "say hi")["queued"] is True
+    assert start_waiting_runs() == 0
     worker.work()
     assert status(task_id) == "takeover"
     resume_task(principal=principal, task_id=task_id)
@@ -166,6 +171,24 @@ def test_a_second_takeover_changes_nothing_and_a_second_return_is_refused(
     assert resume_task(principal=principal, task_id=task_id)["status"] == "created"
     with pytest.raises(Conflict):
         resume_task(principal=principal, task_id=task_id)
+
+
+def test_a_takeover_that_another_request_ends_meanwhile_is_not_ended_again(
+    principal: Principal, make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = make_task()
+    take_over_task(principal=principal, task_id=task_id)
+    admit_call = services.admit_call
+
+    def let_another_request_end_it(request: ToolCallRequest) -> Confirmation | None:
+        monkeypatch.setattr(services, "admit_call", admit_call)
+        resume_task(principal=principal, task_id=task_id)
+        return admit_call(request)
+
+    monkeypatch.setattr(services, "admit_call", let_another_request_end_it)
+    with pytest.raises(Conflict):
+        resume_task(principal=principal, task_id=task_id)
+    assert AuditEntry.objects.filter(action="task.resumed").count() == 1
 
 
 def test_stop_ends_a_takeover(taken_task_id: str, principal: Principal) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+import redis
+from django.conf import settings
 
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
+from runs.events import notify
 from runs.models import Run
 from runs.queries import runs as queries_runs
 from runs.streaming import hub, subscriber
@@ -136,6 +140,71 @@ def test_streams_that_reconnect_miss_no_event_and_repeat_none(
             await asyncio.gather(*tasks)
         last = (await in_thread(Run.objects.get)).last_seq
         assert all(one.got == list(range(1, last + 1)) for one in streams)
+
+    asyncio.run(scenario())
+
+
+def test_a_stream_gets_an_event_that_is_written_during_its_first_read(
+    submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit()
+    early, late = Stream(principal, run_id), Stream(principal, run_id)
+    list_events = queries_runs.list_events_and_seq
+    has_read, may_return = threading.Event(), threading.Event()
+
+    def return_late(**options: Any) -> Any:
+        page = list_events(**options)
+        has_read.set()
+        may_return.wait(20)
+        return page
+
+    async def scenario() -> None:
+        async with reading([early]):
+            await until(lambda: early.got == [1])
+            monkeypatch.setattr(queries_runs, "list_events_and_seq", return_late)
+            async with reading([late]):
+                await until(has_read.is_set)
+                await in_thread(tell, run_id)
+                await until(lambda: early.got == [1, 2])
+                may_return.set()
+                await until(lambda: late.got == [1, 2], within_s=5)
+                await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+
+    asyncio.run(scenario())
+    assert early.got == late.got == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no json",
+        "[]",
+        "{}",
+        '{"runId": 5, "seq": "x"}',
+        "\xff",
+        '{"runId": "RUN", "seq": 9, "types": [[]]}',
+    ],
+)
+def test_an_invalid_message_on_the_channel_does_not_stop_notifications(
+    submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
+    monkeypatch.setattr(hub, "POLL_S", 60)  # only a notification brings an event
+    run_id = submit()
+    stream = Stream(principal, run_id)
+
+    def publish() -> None:
+        with redis.Redis.from_url(settings.REDIS_URL) as client:
+            client.publish(notify.CHANNEL, message.replace("RUN", run_id))
+
+    async def scenario() -> None:
+        async with reading([stream]):
+            await until(lambda: stream.got == [1])
+            await in_thread(tell, run_id)
+            await until(lambda: stream.got == [1, 2])  # the hub has subscribed to the channel
+            await in_thread(publish)
+            await in_thread(tell, run_id)
+            await until(lambda: stream.got == [1, 2, 3], within_s=5)
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
 
     asyncio.run(scenario())
 
