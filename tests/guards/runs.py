@@ -876,7 +876,8 @@ _SECRETS = (
             " UNFINISHED\n",
             new="            False\n",
         ),
-        red="tests/runs/task_templates/test_login_keep_session.py::test_credentials_are_deleted_once_the_form_is_sent",
+        red="tests/runs/submission/test_secret_inputs.py::"
+        "test_secrets_are_deleted_after_the_last_step_that_needs_them",
     ),
     Guard(
         "secrets-of-active-runs-are-kept",
@@ -958,14 +959,22 @@ _SECRETS = (
     ),
     Guard(
         "confirmation-shows-no-secret",
-        "The arguments that a person is asked to confirm contain no secret input",
-        Patch(
-            "runs/execution/authorization.py",
-            old="        display_args=masker.value(call.args),\n",
-            new="",
+        "The arguments that a person is asked to confirm contain no secret input (the step and the"
+        " display of arguments mask it)",
+        (
+            Patch(
+                "runs/execution/authorization.py",
+                old="        display_args=masker.value(call.args),\n",
+                new="",
+            ),
+            Patch(
+                "decisions/authorization/authorize.py",
+                old="storable(redact_value(dict(args)))",
+                new="storable(dict(args))",
+            ),
         ),
-        red="tests/runs/task_templates/test_login_credentials_stored_nowhere.py::"
-        "test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value[submit_form]",
+        red="tests/runs/submission/test_secret_inputs.py::"
+        "test_a_person_who_confirms_a_call_sees_no_secret",
     ),
     Guard(
         "typed-text-is-not-logged",

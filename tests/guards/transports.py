@@ -1285,7 +1285,7 @@ _REST_GUARDS = (
             old="            if name not in self._in_query:\n",
             new="            if False:\n",
         ),
-        red=f"{REST_ROWS}[rest:59 INVALID_PARAMETER an option in the query]",
+        red=f"{REST_ROWS}[rest:59 INVALID_PARAMETER an argument in the query]",
     ),
     Guard(
         "rest-nul-in-address",

@@ -155,10 +155,17 @@ def test_a_writer_waits_for_a_collector_and_then_uploads_again(
     """A writer stores the same bytes between the collector's check and its deletion."""
     expire(make_artifact(b"wanted again"))
     delete_blob, artifact_ids = bucket.storage.delete, list[str]()
+    is_connected = threading.Event()
+
+    def write() -> None:
+        bucket.storage.exists("x")  # the first request of a thread takes long
+        is_connected.set()
+        artifact_ids.append(make_artifact(b"wanted again"))
 
     def delete(name: str) -> None:
-        writer = in_background(lambda: artifact_ids.append(make_artifact(b"wanted again")))
-        writer.join(0.5)
+        writer = in_background(write)
+        assert is_connected.wait(20)
+        writer.join(1)
         assert not artifact_ids, "the writer did not wait"
         delete_blob(name)
 

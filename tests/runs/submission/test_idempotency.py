@@ -105,8 +105,9 @@ def test_a_refused_submit_uses_no_key(principal: Principal) -> None:
     assert not RunKey.objects.exists()
 
 
-def test_the_inputs_are_compared_by_a_keyed_digest(principal: Principal) -> None:
-    submit_with(principal)
-    digest = RunKey.objects.get().inputs_digest
-    assert len(digest) == 64
-    assert "ok" not in digest
+def test_the_inputs_are_compared_by_a_keyed_digest(principal: Principal, settings: Any) -> None:
+    submit_with(principal, "a")
+    settings.CONTINUITY_SECRET_KEYS = ["another-secret-key-" + "x" * 32]
+    submit_with(principal, "b")
+    digests = set(RunKey.objects.values_list("inputs_digest", flat=True))
+    assert [len(digest) for digest in digests] == [64, 64]

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from decisions.identity.principals import Principal
+from decisions.models import Decision
 from decisions.validation.json_schema import has_secret_fields, secret_paths
 from runs.models import Run, RunSecret
-from runs.submission.secret_inputs import delete_leftover_secrets, read_secrets, split_secrets
+from runs.submission.secret_inputs import (
+    delete_leftover_secrets,
+    read_secrets,
+    sealed_row,
+    split_secrets,
+)
 from runs.submission.services import cancel_run, submit_run
 from runs.submission.validation import SubmittedRun
+from runs.task_templates.base import StepPlan
 from runs.task_templates.registry import get_template
+from runs.worker.worker import WorkerProcess
 
+pytest_plugins = ["tests.support.decisions.confirmation_fixtures"]
 INPUTS: dict[str, Any] = {
     "startUrl": "https://example.com/login",
     "credentials": {"username": "alice", "password": "hunter22"},
@@ -57,6 +67,31 @@ def test_the_end_of_a_run_deletes_its_secrets_in_the_same_commit(principal: Prin
     submitted = submit_login(principal)
     cancel_run(principal=principal, run_id=submitted.run_id)
     assert not RunSecret.objects.exists()
+
+
+def give_secret(run: Run, value: str) -> None:
+    """Give a queued run a secret input that only its first step needs."""
+    plan = [StepPlan("a", {}, needs_secrets=True), StepPlan("b", {})]
+    sealed_row(run.id, {"code": value}, plan).save()
+    Run.objects.filter(id=run.id).update(holds_secrets=True)
+
+
+def test_secrets_are_deleted_after_the_last_step_that_needs_them(
+    worker: WorkerProcess, submit_calls: Callable[..., Run]
+) -> None:
+    run = submit_calls("note:a", "risk:b")
+    give_secret(run, "hunter22")
+    worker.work()  # the first step ends, the second one waits for a person
+    assert Decision.objects.get().run_id == run.id
+    assert not RunSecret.objects.exists()
+
+
+def test_a_person_who_confirms_a_call_sees_no_secret(
+    worker: WorkerProcess, submit_calls: Callable[..., Run]
+) -> None:
+    give_secret(submit_calls("risk:hunter22"), "hunter22")
+    worker.work()
+    assert Decision.objects.get().arguments["text"] == "***"
 
 
 def test_the_sweeper_deletes_secrets_that_remain_after_the_end(principal: Principal) -> None:
