@@ -1516,7 +1516,7 @@ _NETWORK = (
             'if parts is None or parts["scheme"].lower() not in DEFAULT_PORTS:',
             "if parts is None:",
         ),
-        red=f"{_TASK_TABS}::test_only_web_addresses_are_opened[file:///etc/passwd]",
+        red=f"{_TASK_TABS}::test_only_web_addresses_are_opened[file://localhost/etc/passwd]",
     ),
     Guard(
         "every-address-of-a-name",
@@ -1790,8 +1790,7 @@ _BROWSER = (
             "return self.tab.documents == element.documents and not self.tab.is_leaving",
             "return True",
         ),
-        red=f"{_NAVIGATING_PAGES}::test_a_page_that_navigates_during_typing_gets_no_more_keys_nor"
-        "_does_the_next_one[-keydown]",
+        red=f"{_NAVIGATING_PAGES}::test_a_page_that_is_leaving_since_mouse_over_is_not_clicked",
     ),
     Guard(
         "input-not-repeated",

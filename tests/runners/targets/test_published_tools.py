@@ -61,7 +61,8 @@ def test_a_probe_reads_the_tools_of_a_runner(
 
 
 def test_published_tools_are_limited_and_checked(make_runner: MakeRunner) -> None:
-    remote = {"type": "object", "properties": {"a": {"$ref": "https://example.com/schema"}}}
+    # The validator knows this document and would not fetch it; some hosts do.
+    remote = {"properties": {"a": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}
     tools = [{"name": "*"}, {"name": "odd", "inputSchema": remote}]
     tools += [{"name": f"tool{number}"} for number in range(300)]
     with stub_runner(respond_with_tools(*tools)) as runner:

@@ -140,7 +140,9 @@ def test_a_page_that_crashes_is_a_closed_tab(reader: Reader, page_server: PageSe
     }
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "about:config", "x"])
+@pytest.mark.parametrize(
+    "url", ["file://localhost/etc/passwd", "javascript:alert(1)", "about:config", "x"]
+)
 def test_only_web_addresses_are_opened(reader: Reader, url: str) -> None:
     error = reader.call("task_start", url=url).error or {}
     assert error["errorCode"] == "INVALID_PARAMETER"
