@@ -18,10 +18,10 @@ pytest_plugins = ["tests.support.rest.rest_fixtures"]
 # An MCP message may have 8 MiB; the row is older than this limit.
 SUPERSEDED = {("POST /mcp", 1_048_577): "the limit is 8 MiB, and has a row of its own"}
 ADMIN = {
-    "escaped in attribute": "test_admin_artifacts.py",
-    "audit is read-only": "test_admin_access.py",
-    "never shown after saving": "test_admin_targets.py",
-    "formula prefix neutralised": "",  # the admin has no spreadsheet export
+    "escaped in attribute": "artifacts/admin/test_artifact_pages.py",
+    "audit is read-only": "runs/admin/test_permissions.py",
+    "never shown after saving": "runners/admin/test_targets.py",
+    "formula prefix neutralised": "runs/admin",  # the admin has no spreadsheet export
 }
 
 
@@ -65,5 +65,5 @@ def answer_of(answer: httpx.Response) -> Any:
 
 def test_every_row_of_the_admin_is_tested_somewhere() -> None:
     for row in rows("admin"):
-        test = Path(__file__).parent.parent / "integration" / ADMIN[row.why]
+        test = Path(__file__).parents[1] / ADMIN[row.why]
         assert test.exists(), row

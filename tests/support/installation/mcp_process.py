@@ -15,7 +15,7 @@ from typing import Any
 import mcp_types as types
 from mcp import Client, StdioServerParameters
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 MANAGE = str(ROOT / "manage.py")
 INITIALIZE = {
     "jsonrpc": "2.0",
