@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from decisions.authorization.authorize import ToolCallRequest
+from decisions.authorization.authorize import ToolCallRequest, admit_call
 from decisions.errors import Conflict
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation
@@ -178,7 +178,6 @@ def test_a_takeover_that_another_request_ends_meanwhile_is_not_ended_again(
 ) -> None:
     task_id = make_task()
     take_over_task(principal=principal, task_id=task_id)
-    admit_call = services.admit_call
 
     def let_another_request_end_it(request: ToolCallRequest) -> Confirmation | None:
         monkeypatch.setattr(services, "admit_call", admit_call)
