@@ -35,7 +35,7 @@ class Progress:
         """Print nothing for a test that passed or was skipped."""
         if report.when == "call" and report.passed:
             return "passed", "", ""
-        return ("skipped", "", "") if report.skipped else None
+        return ("skipped", "", "SKIPPED") if report.skipped else None
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Take the number of tests, without pytest-xdist."""
