@@ -16,9 +16,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from manage import go_on_in_utf8
 from tests.services import postgres_server, redis_server
 
+# Test modules import names from modules of fixtures, which pytest must rewrite before that.
+pytest.register_assert_rewrite("tests.support")
 _stack = contextlib.ExitStack()
 
 
