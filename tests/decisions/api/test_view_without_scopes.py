@@ -1,4 +1,4 @@
-"""A view whose author forgot its scopes is open to nobody."""
+"""A view without scopes refuses every caller."""
 
 from __future__ import annotations
 

@@ -151,10 +151,10 @@ def test_a_file_that_changed_after_its_preview_is_not_written(
 
 def test_a_key_writes_once_and_then_returns_the_same_answer(workspace: ProjectWorkspace) -> None:
     first = write(workspace, "x", idempotencyKey="k")
-    (workspace.root / "a.txt").write_text("somebody's")
+    (workspace.root / "a.txt").write_text("of a person")
     repeated = {"path": "./a.txt", "content": "x", "dryRun": False, "idempotencyKey": "k"}
     assert call_tool(workspace, "write_to_file", repeated) == first
-    assert (workspace.root / "a.txt").read_text() == "somebody's"
+    assert (workspace.root / "a.txt").read_text() == "of a person"
     assert [snapshot.idempotency_key for snapshot in list_snapshots(workspace.state)] == ["k"]
 
 
