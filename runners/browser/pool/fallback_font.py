@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 import os
+import shutil
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "font"
@@ -34,13 +35,17 @@ _FONTCONFIG = """<?xml version="1.0"?>
 def write_fontconfig(folder: Path) -> Path:
     """Write a fontconfig file that adds the fallback font to the fonts of this machine.
 
-    It is meant for FONTCONFIG_FILE in a browser's environment (Linux only; others ignore it).
+    It is meant for FONTCONFIG_FILE in a browser's environment (Linux only; others ignore it). The
+    font is copied to the same folder, because Chromium does not open a font whose path is not
+    ASCII, and the product may be installed at such a path.
     """
+    fonts = folder / "fonts"
+    shutil.copytree(FOLDER, fonts, dirs_exist_ok=True)
     file = folder / "browser-fonts.conf"
     # fontconfig resolves a name without a path in its own folder (/etc/fonts).
     machine = os.environ.get("FONTCONFIG_FILE") or "fonts.conf"
     text = _FONTCONFIG.format(
-        machine=html.escape(machine), folder=html.escape(str(FOLDER)), family=FAMILY
+        machine=html.escape(machine), folder=html.escape(str(fonts)), family=FAMILY
     )
     file.write_text(text, encoding="utf-8")
     return file

@@ -4,10 +4,13 @@ here has one font, with Latin letters alone, whatever fonts the machine has."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from runners.browser.pool import fallback_font
 from runners.browser.pool.fallback_font import FAMILY, FOLDER
 from runners.browser.pool.runtime import BrowserRuntime
 from runners.invocation.event_loop import LoopThread
@@ -31,25 +34,38 @@ document.title = JSON.stringify([...document.querySelectorAll("span")].map(
 
 
 @pytest.fixture(scope="module")
-def latin_reader(
+def open_latin_reader(
     browser_loop: LoopThread, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Reader]:
-    """Read with a browser on a machine in China whose only font has bold Latin letters: neither the
-    language nor the weight favors that font."""
+) -> Iterator[Callable[[], Reader]]:
+    """Start a browser on a machine in China whose only font has bold Latin letters: neither the
+    language nor the weight favors that font.
+    """
     folder = tmp_path_factory.mktemp("fonts")
     font = box_font("Latin Boxes", LATIN, style="Bold", narrow=500)
     (folder / "latin.ttf").write_bytes(font)
     (folder / "machine.conf").write_text(FONTCONFIG.format(folder))
-    runtime = BrowserRuntime()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FONTCONFIG_FILE", str(folder / "machine.conf"))
-        for name in ("LC_ALL", "LC_CTYPE", "LANG"):
-            patch.setenv(name, "zh_CN.UTF-8")
-        session = browser_loop.submit(runtime.open_session(run_id="run_x", trust="local"))
-        reader = Reader(browser_loop, session.result(30))
-        browser_loop.submit(reader.session.ready()).result(60)
-    yield reader
-    browser_loop.submit(runtime.close()).result(30)
+    runtimes: list[BrowserRuntime] = []
+
+    def open_reader() -> Reader:
+        runtimes.append(BrowserRuntime())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("FONTCONFIG_FILE", str(folder / "machine.conf"))
+            for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+                patch.setenv(name, "zh_CN.UTF-8")
+            session = browser_loop.submit(runtimes[-1].open_session(run_id="run_x", trust="local"))
+            reader = Reader(browser_loop, session.result(30))
+            browser_loop.submit(reader.session.ready()).result(60)
+        return reader
+
+    yield open_reader
+    for runtime in runtimes:
+        browser_loop.submit(runtime.close()).result(30)
+
+
+@pytest.fixture(scope="module")
+def latin_reader(open_latin_reader: Callable[[], Reader]) -> Reader:
+    """Return a reader of that machine, shared by the tests of this file."""
+    return open_latin_reader()
 
 
 @pytest.mark.slow
@@ -87,6 +103,21 @@ def test_the_fallback_font_is_used_after_the_fonts_of_the_machine(
     spans = "".join(f"<span lang='{language}'>{text}</span>" for text in TEXTS)
     url = page_server.add("/measured", MEASURED.format(style=style, spans=spans))
     assert json.loads(latin_reader(url)["title"]) == WIDTHS
+
+
+def test_an_installation_in_a_folder_with_another_name_than_ascii_has_the_fallback_font(
+    open_latin_reader: Callable[[], Reader],
+    page_server: PageServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Chromium does not open a font whose path is not ASCII."""
+    installed = tmp_path / "für alle"
+    shutil.copytree(fallback_font.FOLDER, installed)
+    monkeypatch.setattr(fallback_font, "FOLDER", installed)
+    spans = "".join(f"<span>{text}</span>" for text in TEXTS)
+    url = page_server.add("/measured", MEASURED.format(style="", spans=spans))
+    assert json.loads(open_latin_reader()(url)["title"]) == WIDTHS
 
 
 def test_the_fallback_font_equals_the_output_of_its_generator() -> None:
