@@ -32,9 +32,9 @@ KINDS = (
     ("Playwright's driver", ("playwright/driver",)),
     ("PostgreSQL", ("postgres",)),
     ("Redis", ("redis-server", "valkey-server")),
-    ("MinIO and other servers", ("minio", "moto")),
     ("the product's processes", ("manage.py", "celery")),
-    ("test workers", ("execnet", "pytest")),
+    # pytest-xdist starts its workers with this line.
+    ("test workers", ("exec(eval(sys.stdin.readline()))", "pytest")),
     ("other Python processes", ("python",)),
 )
 
@@ -182,6 +182,7 @@ def pytest_terminal_summary(
         return
     sampler, began = config.stash[_sampler]
     sampler.stopped.set()
+    sampler.join()
     workers = [
         json.loads(file.read_text()) for file in Path(config.getoption(OPTION)).glob("*.json")
     ]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 LINES = 20
-COUNTED = ("passed", "failed", "error", "skipped", "deselected")
+COUNTED = ("passed", "failed", "error", "skipped")
 
 
 class Progress:

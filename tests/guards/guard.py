@@ -34,9 +34,7 @@ class Patch:
     def apply(self, root: Path) -> None:
         """Write the patched file below `root`; it must still compile."""
         path = root / self.file
-        text = self.patched(root)
-        path.unlink()  # the copy may share its content with the original by a hard link
-        path.write_text(text)
+        path.write_text(self.patched(root))
         if path.suffix == ".py":
             py_compile.compile(str(path), doraise=True)
 
