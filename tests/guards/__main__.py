@@ -3,8 +3,9 @@
     python -m tests.guards [NAME …]
 
 First all named tests have to pass unchanged. Then each guard runs in a copy, with a database of its
-own: its test has to fail in its call phase. A patch that does not fit, a test that cannot run and a
-test that passes are errors; the exit code is then 1.
+own: its test has to fail in its call phase. A patch that does not fit, a test that cannot run, that
+passes or that runs into its time limit are errors; the exit code is then 1. One line for each guard
+shows with which message its test failed.
 """
 
 from __future__ import annotations
@@ -44,16 +45,17 @@ FIRST_WORKER = "gw0"  # of pytest-xdist; the others copy the database that it mi
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What became of one guard on one database."""
+class Result:
+    """The result of one guard on one database."""
 
     guard: Guard
     database: str
-    error: str  # empty: the test failed without the protection, as it should
+    noticed: bool
+    message: str  # with which the test failed, or why that is not known
 
 
 @dataclass(frozen=True)
-class Slot:
+class TreeCopy:
     """A copy of the tree with its fork server; its name is also that of its database."""
 
     name: str
@@ -62,24 +64,24 @@ class Slot:
 
 
 @dataclass
-class Bench:
-    """The servers, and the slots that are free."""
+class Services:
+    """The database servers, and the copies of the tree in which no test runs."""
 
     folder: Path
     postgres: PostgresServer
     redis_url: str
-    free: queue.Queue[Slot] = field(default_factory=queue.Queue)
+    free_copies: queue.Queue[TreeCopy] = field(default_factory=queue.Queue)
 
     @property
     def modules(self) -> Path:
         """The file with the names of the modules that a fork server imports."""
         return self.folder / "modules.json"
 
-    def environment(self, database: str, slot: str, **more: str) -> dict[str, str]:
+    def environment(self, database: str, home: str, **more: str) -> dict[str, str]:
         """Return the environment of a test run with a home and a database of its own."""
-        (self.folder / slot).mkdir(exist_ok=True)
+        (self.folder / home).mkdir(exist_ok=True)
         values = {
-            "CONTINUITY_TEST_ROOT": str(self.folder / slot),
+            "CONTINUITY_TEST_ROOT": str(self.folder / home),
             "CONTINUITY_SECRET_KEYS": "tests-only-" + "k" * 40,
             "REDIS_URL": self.redis_url,
             "PYTHONUTF8": "1",
@@ -89,13 +91,13 @@ class Bench:
             k: v for k, v in os.environ.items() if k not in ("DATABASE_URL", "PYTEST_ADDOPTS")
         }
         if database == "postgresql":
-            values["DATABASE_URL"] = self.postgres.url.rpartition("/")[0] + f"/{slot}"
+            values["DATABASE_URL"] = self.postgres.url.rpartition("/")[0] + f"/{home}"
         return {**inherited, **values, "CONTINUITY_TEST_DATABASE": database}
 
-    def fresh_database(self, database: str, slot: str) -> None:
-        """Give a slot a copy of the migrated database, without a row."""
+    def new_database(self, database: str, name: str) -> None:
+        """Make a new copy of the migrated database, without a row, for a copy of the tree."""
         if database == "sqlite":
-            home = self.folder / slot / "main"
+            home = self.folder / name / "main"
             shutil.rmtree(home, ignore_errors=True)
             home.mkdir(parents=True)
             for file in (self.folder / "continuity" / FIRST_WORKER).glob("*.sqlite3*"):
@@ -107,8 +109,8 @@ class Bench:
             known = "SELECT 1 FROM pg_database WHERE datname = %s"
             if connection.execute(known, [template]).fetchone() is None:
                 return  # none of the chosen tests uses it
-            connection.execute(f'DROP DATABASE IF EXISTS "test_{slot}" WITH (FORCE)')
-            connection.execute(f'CREATE DATABASE "test_{slot}" TEMPLATE "{template}"')
+            connection.execute(f'DROP DATABASE IF EXISTS "test_{name}" WITH (FORCE)')
+            connection.execute(f'CREATE DATABASE "test_{name}" TEMPLATE "{template}"')
 
 
 def main(names: Sequence[str]) -> int:
@@ -127,35 +129,35 @@ def main(names: Sequence[str]) -> int:
         redis_server() as redis,
         contextlib.ExitStack() as stack,
     ):
-        bench = Bench(Path(folder), postgres, redis.url)
+        services = Services(Path(folder), postgres, redis.url)
         say(f"{len(chosen)} guards. First their tests, with all protections in place:")
-        broken = {name: failing_unchanged(bench, name, chosen) for name in DATABASES}
+        broken = {name: failing_unchanged(services, name, chosen) for name in DATABASES}
         for number in range(PROCESSES):
-            copy_tree(bench.folder / f"tree{number}")
-            bench.free.put(stack.enter_context(fork_server(bench, number)))
+            copy_tree(services.folder / f"tree{number}")
+            services.free_copies.put(stack.enter_context(fork_server(services, number)))
         say("Then each without its protection:")
         with ThreadPoolExecutor(PROCESSES) as pool:
             runs = [(guard, name) for guard in chosen for name in guard.databases]
-            verdicts = list(
-                pool.map(lambda run: tried(bench, run[0], run[1], broken[run[1]]), runs)
+            results = list(
+                pool.map(lambda run: run_guard(services, run[0], run[1], broken[run[1]]), runs)
             )
-    return reported(verdicts, parts, time.monotonic() - began)
+    return print_report(results, parts, time.monotonic() - began)
 
 
-def failing_unchanged(bench: Bench, database: str, guards: Iterable[Guard]) -> set[str]:
+def failing_unchanged(services: Services, database: str, guards: Iterable[Guard]) -> set[str]:
     """Run the tests of a database once in the tree as it is; return those that did not pass."""
-    tests = sorted({guard.red for guard in guards if database in guard.databases})
+    tests = sorted({guard.failing_test for guard in guards if database in guard.databases})
     if not tests:
         return set()
     began = time.monotonic()
-    results = bench.folder / "results"
-    results.touch()
+    outcomes_file = services.folder / "outcomes"
+    outcomes_file.touch()
     arguments = ["-n", str(min(PROCESSES, len(tests))), *OPTIONS, *tests]
-    environment = bench.environment(
+    environment = services.environment(
         database,
         "continuity",
-        CONTINUITY_TEST_GUARD_RESULTS=str(results),
-        CONTINUITY_TEST_GUARD_MODULES=str(bench.modules),
+        CONTINUITY_TEST_GUARD_RESULTS=str(outcomes_file),
+        CONTINUITY_TEST_GUARD_MODULES=str(services.modules),
     )
     subprocess.run(
         [sys.executable, "-m", "pytest", *arguments],
@@ -165,83 +167,87 @@ def failing_unchanged(bench: Bench, database: str, guards: Iterable[Guard]) -> s
         stderr=subprocess.STDOUT,
         check=False,
     )
-    found = outcomes(results)
-    results.unlink()
+    found = outcomes(outcomes_file)
+    outcomes_file.unlink()
     say(f"  {database}: {len(tests)} tests, {time.monotonic() - began:.0f} s")
-    return {test for test in tests if found.get(test) != "passed"}
+    return {test for test in tests if found.get(test, ("",))[0] != "passed"}
 
 
 @contextlib.contextmanager
-def fork_server(bench: Bench, number: int) -> Iterator[Slot]:
+def fork_server(services: Services, number: int) -> Iterator[TreeCopy]:
     """Start the fork server of a copy of the tree."""
-    tree = bench.folder / f"tree{number}"
+    tree = services.folder / f"tree{number}"
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.guards.fork_server", str(bench.modules)],
+        [sys.executable, "-m", "tests.guards.fork_server", str(services.modules)],
         cwd=tree,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
     with process:
-        yield Slot(f"slot{number}", tree, process)
+        yield TreeCopy(f"copy{number}", tree, process)
         process.terminate()
 
 
-def tried(bench: Bench, guard: Guard, database: str, broken: set[str]) -> Verdict:
+def run_guard(services: Services, guard: Guard, database: str, broken: set[str]) -> Result:
     """Run a guard's test without its protection."""
-    if guard.red in broken:
-        return Verdict(guard, database, f"the test fails without a removal: {guard.red}")
-    slot = bench.free.get()
+    if guard.failing_test in broken:
+        return Result(
+            guard, database, False, f"the test fails without a removal: {guard.failing_test}"
+        )
+    copy = services.free_copies.get()
+    noticed = False
     try:
         for patch in guard.patches:
-            patch.apply(slot.tree)
-        bench.fresh_database(database, slot.name)
-        outcome = run_in(bench, slot, guard, database)
-        error = "" if outcome == "failed" else f"the test {outcome}: {guard.red}"
+            patch.apply(copy.tree)
+        services.new_database(database, copy.name)
+        noticed, message = run_test(services, copy, guard, database)
     except (StalePatch, py_compile.PyCompileError, OSError, psycopg.Error) as problem:
-        error = str(problem)
+        message = str(problem)
     finally:
         for patch in guard.patches:
-            shutil.copy(ROOT / patch.file, slot.tree / patch.file)
-        bench.free.put(slot)
-    if error:
-        say(f"  NOT NOTICED {guard.name} ({database}): {error}")
-    return Verdict(guard, database, error)
+            shutil.copy(ROOT / patch.file, copy.tree / patch.file)
+        services.free_copies.put(copy)
+    say(f"  {'' if noticed else 'NOT NOTICED '}{guard.name} ({database}): {message[:100]}")
+    return Result(guard, database, noticed, message)
 
 
-def run_in(bench: Bench, slot: Slot, guard: Guard, database: str) -> str:
-    """Run the guard's test in a slot and return its outcome."""
-    results = bench.folder / f"{slot.name}-results"
-    results.unlink(missing_ok=True)
-    results.touch()
-    environment = bench.environment(
+def run_test(services: Services, copy: TreeCopy, guard: Guard, database: str) -> tuple[bool, str]:
+    """Run the guard's test in a copy of the tree; return whether it noticed the removal, and its message."""
+    outcomes_file = services.folder / f"{copy.name}-outcomes"
+    outcomes_file.unlink(missing_ok=True)
+    outcomes_file.touch()
+    environment = services.environment(
         database,
-        slot.name,
-        CONTINUITY_TEST_GUARD_RESULTS=str(results),
+        copy.name,
+        CONTINUITY_TEST_GUARD_RESULTS=str(outcomes_file),
         CONTINUITY_TEST_GUARD_SQL=guard.statement(database),
     )
     request = {
-        "arguments": [*OPTIONS, guard.red],
+        "arguments": [*OPTIONS, guard.failing_test],
         "environment": environment,
-        "output": str(bench.folder / f"{slot.name}-output"),
+        "output": str(services.folder / f"{copy.name}-output"),
         "limit_s": LIMIT_S,
     }
-    assert slot.process.stdin is not None
-    assert slot.process.stdout is not None
-    slot.process.stdin.write(json.dumps(request) + "\n")
-    slot.process.stdin.flush()
-    slot.process.stdout.readline()
-    return outcomes(results).get(guard.red, "did not run")
+    assert copy.process.stdin is not None
+    assert copy.process.stdout is not None
+    copy.process.stdin.write(json.dumps(request) + "\n")
+    copy.process.stdin.flush()
+    copy.process.stdout.readline()
+    outcome, message = outcomes(outcomes_file).get(guard.failing_test, ("did not run", ""))
+    if outcome != "failed" or "Timeout (>" in message:
+        return False, f"{guard.failing_test} {outcome} {message}"
+    return True, message
 
 
-def outcomes(results: Path) -> dict[str, str]:
-    """Read what the plugin wrote; a failure outside the call phase is no failure of the test."""
-    found: dict[str, str] = {}
-    for line in map(json.loads, results.read_text().splitlines()):
+def outcomes(file: Path) -> dict[str, tuple[str, str]]:
+    """Return outcome and message of each test; a failure in its set-up is no failure of the test."""
+    found: dict[str, tuple[str, str]] = {}
+    for line in map(json.loads, file.read_text().splitlines()):
         failed_early = line["when"] == "setup" and line["outcome"] == "failed"
         word = "could not be set up" if failed_early else line["outcome"]
         if line["when"] != "teardown":
-            found[line["test"]] = word
+            found[line["test"]] = word, line["message"]
     return found
 
 
@@ -261,18 +267,20 @@ def fast_folder() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def reported(
-    verdicts: Sequence[Verdict], parts: dict[str, tuple[Guard, ...]], seconds: float
+def print_report(
+    results: Sequence[Result], parts: dict[str, tuple[Guard, ...]], seconds: float
 ) -> int:
     """Print the sums by part and every removal that no test noticed; return the exit code."""
-    wrong = [verdict for verdict in verdicts if verdict.error]
+    wrong = [result for result in results if not result.noticed]
     say("")
     for part, guards in parts.items():
-        own = [verdict for verdict in verdicts if verdict.guard in guards]
+        own = [result for result in results if result.guard in guards]
         if own:
-            noticed = sum(not verdict.error for verdict in own)
+            noticed = sum(result.noticed for result in own)
             say(f"{part:12} {noticed:4} of {len(own)} removals noticed")
-    say(f"{len(verdicts) - len(wrong)} of {len(verdicts)} in {seconds / 60:.1f} minutes")
+    for result in wrong:
+        say(f"NOT NOTICED  {result.guard.name} ({result.database}): {result.message}")
+    say(f"{len(results) - len(wrong)} of {len(results)} in {seconds / 60:.1f} minutes")
     return 1 if wrong else 0
 
 

@@ -55,13 +55,13 @@ _RULE_ORDER = (
             old='key=lambda rule: (rule.verdict.decision == "deny", rule.rank)',
             new="key=lambda rule: rule.rank",
         ),
-        red=f"{_SUBMITS}::test_a_deny_rule_refuses_a_submit_that_a_narrower_rule_allows",
+        failing_test=f"{_SUBMITS}::test_a_deny_rule_refuses_a_submit_that_a_narrower_rule_allows",
     ),
     Guard(
         "policy-narrowest-scope",
         "Of two rules that do not deny, the one with the narrower scope wins",
         Patch(_POLICY, old="rank = (_BREADTH[row.scope], row.tool", new="rank = (0, row.tool"),
-        red=f"{_SUBMITS}::test_the_rule_with_the_narrowest_scope_decides_on_a_submit",
+        failing_test=f"{_SUBMITS}::test_the_rule_with_the_narrowest_scope_decides_on_a_submit",
     ),
     Guard(
         "policy-narrowest-match",
@@ -71,7 +71,7 @@ _RULE_ORDER = (
             old='rank = (_BREADTH[row.scope], row.tool != ANY_TOOL, row.target_id != "")',
             new="rank = (_BREADTH[row.scope], False, False)",
         ),
-        red=f"{_SUBMITS}::test_the_rule_about_the_template_decides_on_a_submit",
+        failing_test=f"{_SUBMITS}::test_the_rule_about_the_template_decides_on_a_submit",
     ),
     Guard(
         "policy-scope-of-rules",
@@ -81,7 +81,7 @@ _RULE_ORDER = (
             old="if rule.scope_id in self.callers and rule.target_id in targets",
             new="if rule.target_id in targets",
         ),
-        red=f"{_SUBMITS}::test_a_rule_of_another_workspace_does_not_apply_to_a_submit",
+        failing_test=f"{_SUBMITS}::test_a_rule_of_another_workspace_does_not_apply_to_a_submit",
     ),
     Guard(
         "policy-target-of-rules",
@@ -91,13 +91,13 @@ _RULE_ORDER = (
             old="if rule.scope_id in self.callers and rule.target_id in targets",
             new="if rule.scope_id in self.callers",
         ),
-        red=f"{_SUBMITS}::test_a_rule_about_another_template_does_not_apply_to_a_submit",
+        failing_test=f"{_SUBMITS}::test_a_rule_about_another_template_does_not_apply_to_a_submit",
     ),
     Guard(
         "policy-high-risk-tools",
         "Without a rule, a high-risk tool needs a confirmation",
         Patch(_POLICY, old="if tool in HIGH_RISK:", new="if False:"),
-        red=_RUNNER_DEFAULTS,
+        failing_test=_RUNNER_DEFAULTS,
     ),
     Guard(
         "policy-tools-of-targets",
@@ -107,13 +107,13 @@ _RULE_ORDER = (
             old="if target_id is not None and target_id.startswith(TARGET_PREFIX):",
             new="if False:",
         ),
-        red=_RUNNER_DEFAULTS,
+        failing_test=_RUNNER_DEFAULTS,
     ),
     Guard(
         "policy-rules-are-read-again",
         "A process reads the rules again when they have changed",
         Patch(_POLICY, old="if cached.stamp != stamp:", new="if cached.stamp is None:"),
-        red=_RULE_CHANGES,
+        failing_test=_RULE_CHANGES,
     ),
     Guard(
         "policy-new-rule",
@@ -123,7 +123,7 @@ _RULE_ORDER = (
             old='_record("policy_rule.created", actor, rule, owner)\n        _renew_stamp()',
             new='_record("policy_rule.created", actor, rule, owner)',
         ),
-        red=_RULE_CHANGES,
+        failing_test=_RULE_CHANGES,
     ),
     Guard(
         "policy-changed-rule",
@@ -133,7 +133,7 @@ _RULE_ORDER = (
             old="before=_as_dict(old))\n        _renew_stamp()",
             new="before=_as_dict(old))",
         ),
-        red=_RULE_CHANGES,
+        failing_test=_RULE_CHANGES,
     ),
     Guard(
         "policy-retired-rule",
@@ -143,7 +143,7 @@ _RULE_ORDER = (
             old='or ("", ""))\n        _renew_stamp()',
             new='or ("", ""))',
         ),
-        red=_RULE_CHANGES,
+        failing_test=_RULE_CHANGES,
     ),
     Guard(
         "policy-cached-in-workers",
@@ -153,7 +153,7 @@ _RULE_ORDER = (
             old='Precondition(f"({_STAMP}) IS NOT DISTINCT FROM %s", (self.stamp,))',
             new='Precondition("TRUE", ())',
         ),
-        red="tests/runs/execution/test_cached_admission_of_runner_calls.py::test_a_new_deny_rule_applies_to_the_next_call",
+        failing_test="tests/runs/execution/test_cached_admission_of_runner_calls.py::test_a_new_deny_rule_applies_to_the_next_call",
     ),
 )
 
@@ -170,7 +170,7 @@ _CALLS = (
         "denied-call",
         "A call that policy denies is not made",
         Patch(_AUTHORIZE, old='if authorization.decision == "deny":', new="if False:"),
-        red=f"{_DIRECT}::test_a_denied_call_is_refused_and_audited",
+        failing_test=f"{_DIRECT}::test_a_denied_call_is_refused_and_audited",
     ),
     Guard(
         "unconfirmed-call",
@@ -189,7 +189,7 @@ _CALLS = (
                 new="if False:",
             ),
         ),
-        red=f"{_DIRECT}::test_the_call_does_not_run_and_creates_one_confirmation",
+        failing_test=f"{_DIRECT}::test_the_call_does_not_run_and_creates_one_confirmation",
     ),
     Guard(
         "approval-is-marked-as-used",
@@ -199,7 +199,7 @@ _CALLS = (
             old="if approval is not None and not confirmations.mark_used(approval):",
             new="if False:",
         ),
-        red=_USED_MEANWHILE,
+        failing_test=_USED_MEANWHILE,
     ),
     Guard(
         "approval-is-used-once",
@@ -209,7 +209,7 @@ _CALLS = (
             old="pk=confirmation.pk, status=ConfirmationStatus.CONFIRMED, used_at__isnull=True",
             new="pk=confirmation.pk, status=ConfirmationStatus.CONFIRMED",
         ),
-        red=_USED_MEANWHILE,
+        failing_test=_USED_MEANWHILE,
     ),
     Guard(
         "approval-arguments",
@@ -228,7 +228,7 @@ _CALLS = (
                 new="if False:",
             ),
         ),
-        red=f"{_DIRECT}::test_different_arguments_need_a_confirmation_of_their_own",
+        failing_test=f"{_DIRECT}::test_different_arguments_need_a_confirmation_of_their_own",
     ),
     Guard(
         "approval-arguments-of-steps",
@@ -238,7 +238,7 @@ _CALLS = (
             old="if confirmation.decision.subject_digest not in call.digests:",
             new="if False:",
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::test_changed_arguments_invalidate_the_approval",
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::test_changed_arguments_invalidate_the_approval",
     ),
     Guard(
         "approval-caller",
@@ -248,7 +248,7 @@ _CALLS = (
             old="caller = self.principal_id, self.workspace_id, self.key",
             new='caller = "", self.workspace_id, self.key',
         ),
-        red=f"{_DIRECT}::test_an_approval_does_not_count_for_another_caller",
+        failing_test=f"{_DIRECT}::test_an_approval_does_not_count_for_another_caller",
     ),
     Guard(
         "approval-key",
@@ -258,7 +258,7 @@ _CALLS = (
             old="caller = self.principal_id, self.workspace_id, self.key",
             new='caller = self.principal_id, self.workspace_id, ""',
         ),
-        red="tests/runs/direct_calls/test_tool_calls.py::"
+        failing_test="tests/runs/direct_calls/test_tool_calls.py::"
         "test_over_rest_a_waiting_call_answers_202_and_its_key_identifies_it",
     ),
     Guard(
@@ -270,13 +270,13 @@ _CALLS = (
             " _has_lapsed(authorization.confirmation):",
             new="if False:",
         ),
-        red=f"{_DIRECT}::test_an_unused_approval_expires_and_needs_a_new_confirmation",
+        failing_test=f"{_DIRECT}::test_an_unused_approval_expires_and_needs_a_new_confirmation",
     ),
     Guard(
         "approval-without-a-key",
         "Without an idempotency key, a used approval does not count for the next call",
         Patch(_AUTHORIZE, old="if not is_spent:", new="if True:"),
-        red=f"{_DIRECT}::test_without_a_key_an_approval_is_valid_for_one_call",
+        failing_test=f"{_DIRECT}::test_without_a_key_an_approval_is_valid_for_one_call",
     ),
     Guard(
         "refused-call",
@@ -286,7 +286,7 @@ _CALLS = (
             old="denied = confirmation.status in _NEGATIVE",
             new="denied = False",
         ),
-        red=f"{_DIRECT}::test_a_refused_call_stays_refused",
+        failing_test=f"{_DIRECT}::test_a_refused_call_stays_refused",
     ),
     Guard(
         "refused-call-without-its-rule",
@@ -297,13 +297,13 @@ _CALLS = (
             " None",
             new="refused = None",
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::test_a_refusal_holds_after_its_rule_is_retired",
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::test_a_refusal_holds_after_its_rule_is_retired",
     ),
     Guard(
         "shown-arguments-are-masked",
         "The arguments that a confirming person sees contain no secret",
         Patch(_AUTHORIZE, old="storable(redact_value(dict(args)))", new="storable(dict(args))"),
-        red=f"{_RIGHTS}::test_the_arguments_of_a_decision_contain_no_secret",
+        failing_test=f"{_RIGHTS}::test_the_arguments_of_a_decision_contain_no_secret",
     ),
     Guard(
         "policy-of-chat",
@@ -315,19 +315,19 @@ _CALLS = (
     )""",
             new="approval = None",
         ),
-        red=f"{_DENIED}[POST chat]",
+        failing_test=f"{_DENIED}[POST chat]",
     ),
     Guard(
         "policy-of-objects",
         "Policy is evaluated before a Shell or a success path is written",
         Patch(_OBJECTS, old="approval = admit_call(use)", new="approval = None"),
-        red=f"{_DENIED}[POST user/alice/objects/shell]",
+        failing_test=f"{_DENIED}[POST user/alice/objects/shell]",
     ),
     Guard(
         "policy-of-outcomes",
         "Policy is evaluated before an outcome is recorded",
         Patch(_OUTCOMES, old="approval = admit_call(use)", new="approval = None"),
-        red=f"{_DENIED}[POST decision/{{decided}}/outcome?user_id=alice]",
+        failing_test=f"{_DENIED}[POST decision/{{decided}}/outcome?user_id=alice]",
     ),
     Guard(
         "policy-of-confirmations",
@@ -337,25 +337,25 @@ _CALLS = (
             old='    _admit(tool_call_request(principal, "continuity_confirm_decision", about))\n',
             new="",
         ),
-        red="tests/decisions/authorization/test_policy_of_apis.py::test_no_rule_prevents_people_from_confirming[deny]",
+        failing_test="tests/decisions/authorization/test_policy_of_apis.py::test_no_rule_prevents_people_from_confirming[deny]",
     ),
     Guard(
         "approval-of-chat-is-used",
         "A chat message uses the approval that permits it",
         Patch(_CHAT, old="        use_approval(approval)\n", new=""),
-        red=f"{_CONFIRMED_ONCE}[continuity_chat]",
+        failing_test=f"{_CONFIRMED_ONCE}[continuity_chat]",
     ),
     Guard(
         "approval-of-an-object-is-used",
         "A write of an object uses the approval that permits it",
         Patch(_OBJECTS, old="                use_approval(approval)\n", new=""),
-        red=f"{_CONFIRMED_ONCE}[continuity_put_shell]",
+        failing_test=f"{_CONFIRMED_ONCE}[continuity_put_shell]",
     ),
     Guard(
         "approval-of-an-outcome-is-used",
         "A report of an outcome uses the approval that permits it",
         Patch(_OUTCOMES, old="    use_approval(approval)\n", new=""),
-        red=f"{_CONFIRMED_ONCE}[continuity_report_outcome]",
+        failing_test=f"{_CONFIRMED_ONCE}[continuity_report_outcome]",
     ),
 )
 
@@ -376,7 +376,7 @@ _DECIDING = (
             old="pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__gt=now",
             new="pk=confirmation.pk, expires_at__gt=now",
         ),
-        red=f"{_CONFIRMS}::test_a_person_confirms_or_refuses_once",
+        failing_test=f"{_CONFIRMS}::test_a_person_confirms_or_refuses_once",
     ),
     Guard(
         "confirmation-expires",
@@ -386,7 +386,7 @@ _DECIDING = (
             old="pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__gt=now",
             new="pk=confirmation.pk, status=ConfirmationStatus.WAITING",
         ),
-        red=f"{_PAGES}::test_an_expired_link_shows_that_it_has_expired",
+        failing_test=f"{_PAGES}::test_an_expired_link_shows_that_it_has_expired",
     ),
     Guard(
         "confirmation-expires-when-due",
@@ -404,7 +404,7 @@ _DECIDING = (
                 new="pk=confirmation.pk, status=ConfirmationStatus.WAITING",
             ),
         ),
-        red=f"{_CONFIRMS}::test_an_undecided_confirmation_expires",
+        failing_test=f"{_CONFIRMS}::test_an_undecided_confirmation_expires",
     ),
     Guard(
         "confirmation-of-own-request",
@@ -414,7 +414,7 @@ _DECIDING = (
             old='own = by == confirmation.decision.principal_id and how == "api"',
             new="own = False",
         ),
-        red=f"{_REST_CONFIRM}::test_a_token_with_the_scope_confirms_a_tool_call_but_not_its_own",
+        failing_test=f"{_REST_CONFIRM}::test_a_token_with_the_scope_confirms_a_tool_call_but_not_its_own",
     ),
     Guard(
         "confirmation-of-tool-calls",
@@ -424,7 +424,7 @@ _DECIDING = (
             old="Delivery.OUT_OF_BAND if is_tool_call else delivery or settings.CONFIRM_DELIVERY",
             new="delivery or settings.CONFIRM_DELIVERY",
         ),
-        red=f"{_CONFIRMS}::test_a_tool_call_never_has_a_token[tool]",
+        failing_test=f"{_CONFIRMS}::test_a_tool_call_never_has_a_token[tool]",
     ),
     Guard(
         "confirm-token-subject",
@@ -434,19 +434,19 @@ _DECIDING = (
             old="[decision.pk, decision.user_id, decision.subject_digest, token]",
             new="[decision.pk, decision.user_id, token]",
         ),
-        red=f"{_CONFIRMS}::test_a_token_is_invalid_after_its_decision_changed",
+        failing_test=f"{_CONFIRMS}::test_a_token_is_invalid_after_its_decision_changed",
     ),
     Guard(
         "confirm-token-user",
         "A token confirms for the user of its decision alone",
         Patch(_BY_TOKEN, old="        decision__user_id=user_id,\n", new=""),
-        red=f"{_REST_CONFIRM}::test_every_failure_gets_the_same_answer",
+        failing_test=f"{_REST_CONFIRM}::test_every_failure_gets_the_same_answer",
     ),
     Guard(
         "confirm-token-workspace",
         "A token confirms in the workspace of its decision alone",
         Patch(_BY_TOKEN, old="        decision__workspace_id=principal.workspace_id,\n", new=""),
-        red=f"{_CONFIRMS}::test_another_workspace_cannot_confirm",
+        failing_test=f"{_CONFIRMS}::test_another_workspace_cannot_confirm",
     ),
     Guard(
         "confirm-token-users-of-the-credential",
@@ -456,19 +456,19 @@ _DECIDING = (
             old="if not principal.may_act_for(user_id):\n        return None",
             new="if False:\n        return None",
         ),
-        red=f"{_CONFIRMS}::test_a_token_is_valid_for_its_own_user_alone",
+        failing_test=f"{_CONFIRMS}::test_a_token_is_valid_for_its_own_user_alone",
     ),
     Guard(
         "confirm-token-wrong",
         "A wrong token confirms nothing",
         Patch(_BY_TOKEN, old=_WRONG_TOKEN, new="    if False:"),
-        red=f"{_REST_CONFIRM}::test_every_failure_gets_the_same_answer",
+        failing_test=f"{_REST_CONFIRM}::test_every_failure_gets_the_same_answer",
     ),
     Guard(
         "confirm-token-wrong-tries",
         "Five wrong tries invalidate a token",
         Patch(_BY_TOKEN, old="if confirmation.wrong_tries >= WRONG_TRIES:", new="if False:"),
-        red=f"{_CONFIRMS}::test_five_wrong_tries_invalidate_the_token",
+        failing_test=f"{_CONFIRMS}::test_five_wrong_tries_invalidate_the_token",
     ),
     Guard(
         "confirm-token-concurrent-tries",
@@ -478,7 +478,7 @@ _DECIDING = (
             old='Confirmation.objects.select_for_update(of=("self",)).select_related("decision")',
             new='Confirmation.objects.select_related("decision")',
         ),
-        red=f"{_CONFIRMS}::test_concurrent_wrong_tries_are_all_counted",
+        failing_test=f"{_CONFIRMS}::test_concurrent_wrong_tries_are_all_counted",
     ),
     Guard(
         "confirm-token-tries-are-audited",
@@ -488,13 +488,13 @@ _DECIDING = (
             old='_record_try(principal, decision_id, how="token", failed=failure, **about)',
             new="del about",
         ),
-        red=f"{_CONFIRMS}::test_a_wrong_token_confirms_nothing",
+        failing_test=f"{_CONFIRMS}::test_a_wrong_token_confirms_nothing",
     ),
     Guard(
         "confirm-scope",
         "Without a token, a credential needs the scope confirm",
         Patch(_BY_TOKEN, old="elif CONFIRM not in principal.scopes:", new="elif False:"),
-        red=f"{_REST_CONFIRM}::test_an_agent_cannot_confirm_a_tool_call",
+        failing_test=f"{_REST_CONFIRM}::test_an_agent_cannot_confirm_a_tool_call",
     ),
     Guard(
         "confirm-scope-workspace",
@@ -504,7 +504,7 @@ _DECIDING = (
             old="filter(pk=decision_id, workspace_id=principal.workspace_id)",
             new="filter(pk=decision_id)",
         ),
-        red=f"{_SCOPE_LIMITS}[workspace]",
+        failing_test=f"{_SCOPE_LIMITS}[workspace]",
     ),
     Guard(
         "confirm-scope-user",
@@ -514,7 +514,7 @@ _DECIDING = (
             old="theirs = decision is not None and decision.user_id in (None, user_id)",
             new="theirs = decision is not None",
         ),
-        red=f"{_SCOPE_LIMITS}[user]",
+        failing_test=f"{_SCOPE_LIMITS}[user]",
     ),
     Guard(
         "confirm-scope-users-of-the-credential",
@@ -524,19 +524,19 @@ _DECIDING = (
             old="if not theirs or not principal.may_act_for(user_id):",
             new="if not theirs:",
         ),
-        red=f"{_SCOPE_LIMITS}[users of the credential]",
+        failing_test=f"{_SCOPE_LIMITS}[users of the credential]",
     ),
     Guard(
         "link-signature",
         "A confirmation link with a wrong signature shows and decides nothing",
         Patch(_LINK_PAGE, old="if not is_signed(confirmation_id, signature):", new="if False:"),
-        red=f"{_PAGES}::test_a_link_with_a_wrong_signature_decides_nothing",
+        failing_test=f"{_PAGES}::test_a_link_with_a_wrong_signature_decides_nothing",
     ),
     Guard(
         "link-tries-are-limited",
         "Wrong signatures add a limited number of audit rows",
         Patch(_LINK_PAGE, old="if recorded < TRIES_RECORDED:", new="if True:"),
-        red=f"{_PAGES}::test_wrong_signatures_add_a_limited_number_of_audit_entries",
+        failing_test=f"{_PAGES}::test_wrong_signatures_add_a_limited_number_of_audit_entries",
     ),
     Guard(
         "link-hides-decided-calls",
@@ -546,13 +546,13 @@ _DECIDING = (
             old="      {% if waits %}\n      {% if decision.tool %}",
             new="      {% if True %}\n      {% if decision.tool %}",
         ),
-        red=f"{_PAGES}::test_a_link_shows_the_call_only_while_its_decision_waits[confirm]",
+        failing_test=f"{_PAGES}::test_a_link_shows_the_call_only_while_its_decision_waits[confirm]",
     ),
     Guard(
         "link-content-security-policy",
         "The page of a confirmation link runs no script and is not framed",
         Patch(_LINK_PAGE, old='response["Content-Security-Policy"] = (', new="_ = ("),
-        red="tests/config/test_page_headers.py::"
+        failing_test="tests/config/test_page_headers.py::"
         "test_the_page_of_a_confirmation_link_runs_no_script_and_is_not_framed",
     ),
     Guard(
@@ -564,7 +564,7 @@ _DECIDING = (
             " char in text)",
             new="return text",
         ),
-        red=f"{_RIGHTS}::test_invisible_characters_of_a_message_are_shown_as_escapes[link]",
+        failing_test=f"{_RIGHTS}::test_invisible_characters_of_a_message_are_shown_as_escapes[link]",
     ),
     Guard(
         "inbox-permission",
@@ -574,13 +574,13 @@ _DECIDING = (
             old="if not self.has_decide_permission(request):",
             new="if False:",
         ),
-        red=f"{_PAGES}::test_a_user_with_view_permission_cannot_decide",
+        failing_test=f"{_PAGES}::test_a_user_with_view_permission_cannot_decide",
     ),
     Guard(
         "inbox-post",
         "A GET decides nothing in the inbox",
         Patch("decisions/admin/decisions.py", old='if request.method != "POST":', new="if False:"),
-        red=f"{_PAGES}::test_a_get_of_an_inbox_action_does_nothing",
+        failing_test=f"{_PAGES}::test_a_get_of_an_inbox_action_does_nothing",
     ),
     Guard(
         "inbox-audit",
@@ -590,7 +590,7 @@ _DECIDING = (
             old='    _record(confirmation, f"confirmation.{status}", by, how=how)\n',
             new="",
         ),
-        red=f"{_PAGES}::test_a_run_resumes_when_a_person_confirms_it_in_the_inbox",
+        failing_test=f"{_PAGES}::test_a_run_resumes_when_a_person_confirms_it_in_the_inbox",
     ),
 )
 
@@ -619,57 +619,57 @@ _AUDIT_LOG = (
         "audit-no-update",
         "The database refuses to change an audit row",
         _append_only("auditentry", "audit", "audit_append_only", "update"),
-        red=f"{_AUDIT}::test_the_database_rejects_an_update",
+        failing_test=f"{_AUDIT}::test_the_database_rejects_an_update",
     ),
     Guard(
         "audit-no-delete",
         "The database refuses to delete an audit row",
         _append_only("auditentry", "audit", "audit_append_only", "delete"),
-        red=f"{_AUDIT}::test_the_database_rejects_a_delete",
+        failing_test=f"{_AUDIT}::test_the_database_rejects_a_delete",
     ),
     Guard(
         "audit-no-truncate",
         "The database refuses to truncate the audit log",
         Sql("DROP TRIGGER audit_no_truncate ON decisions_auditentry"),
-        red=f"{_AUDIT}::test_the_database_rejects_a_truncate",
+        failing_test=f"{_AUDIT}::test_the_database_rejects_a_truncate",
     ),
     Guard(
         "audit-no-replace",
         "SQLite refuses to replace an audit row",
         Sql(sqlite="DROP TRIGGER audit_no_replace"),
-        red=f"{_AUDIT}::test_the_database_rejects_a_second_row_with_the_same_id",
+        failing_test=f"{_AUDIT}::test_the_database_rejects_a_second_row_with_the_same_id",
     ),
     Guard(
         "seals-no-update",
         "The database refuses to change a seal",
         _append_only("auditseal", "seals", "audit_seals_append_only", "update"),
-        red="tests/decisions/audit/test_sealer.py::test_the_database_refuses_to_change_a_seal"
+        failing_test="tests/decisions/audit/test_sealer.py::test_the_database_refuses_to_change_a_seal"
         "[UPDATE decisions_auditseal SET hash = 'x']",
     ),
     Guard(
         "seals-no-delete",
         "The database refuses to delete a seal",
         _append_only("auditseal", "seals", "audit_seals_append_only", "delete"),
-        red="tests/decisions/audit/test_sealer.py::test_the_database_refuses_to_change_a_seal"
+        failing_test="tests/decisions/audit/test_sealer.py::test_the_database_refuses_to_change_a_seal"
         "[DELETE FROM decisions_auditseal]",
     ),
     Guard(
         "seals-no-truncate",
         "The database refuses to truncate the seals",
         Sql("DROP TRIGGER seals_no_truncate ON decisions_auditseal"),
-        red=f"{_SEALING}::test_the_database_refuses_to_truncate_the_seals",
+        failing_test=f"{_SEALING}::test_the_database_refuses_to_truncate_the_seals",
     ),
     Guard(
         "seals-no-replace",
         "SQLite refuses to replace a seal",
         Sql(sqlite="DROP TRIGGER seals_no_replace"),
-        red=f"{_SEALING}::test_the_database_refuses_to_replace_a_seal",
+        failing_test=f"{_SEALING}::test_the_database_refuses_to_replace_a_seal",
     ),
     Guard(
         "audit-edited-row",
         "verify_audit finds a sealed row that was edited",
         Patch(_VERIFY, old="elif not is_genuine_row(row):", new="elif False:"),
-        red=f"{_CHECK}::test_an_edited_row_is_found[actor = 'x']",
+        failing_test=f"{_CHECK}::test_an_edited_row_is_found[actor = 'x']",
     ),
     Guard(
         "audit-time-is-in-the-mac",
@@ -679,13 +679,13 @@ _AUDIT_LOG = (
             old="[*columns, _as_stored(metadata), created_at]",
             new='[*columns, _as_stored(metadata), created_at and ""]',
         ),
-        red=f"{_CHECK}::test_an_edited_row_is_found[created_at = '2020-01-01 00:00:00+00:00']",
+        failing_test=f"{_CHECK}::test_an_edited_row_is_found[created_at = '2020-01-01 00:00:00+00:00']",
     ),
     Guard(
         "audit-replaced-row",
         "verify_audit finds a genuine row in the place of another",
         Patch(_VERIFY, old="elif row.mac != link.mac:", new="elif False:"),
-        red=f"{_CHECK}::test_a_row_edited_by_a_writer_with_the_key_is_found",
+        failing_test=f"{_CHECK}::test_a_row_edited_by_a_writer_with_the_key_is_found",
     ),
     Guard(
         "audit-removed-row",
@@ -695,7 +695,7 @@ _AUDIT_LOG = (
             old='report.add(f"{_where(link)}: the row was removed")',
             new="pass",
         ),
-        red=f"{_CHECK}::test_a_removed_row_is_found",
+        failing_test=f"{_CHECK}::test_a_removed_row_is_found",
     ),
     Guard(
         "audit-forged-row",
@@ -705,13 +705,13 @@ _AUDIT_LOG = (
             old="        if not is_genuine_row(row):\n",
             new="        if False:\n",
         ),
-        red=_FORGED,
+        failing_test=_FORGED,
     ),
     Guard(
         "audit-copied-row",
         "verify_audit finds a copy of a row that is not sealed",
         Patch(_VERIFY, old="elif has_twin or row.mac in seen:", new="elif False:"),
-        red=f"{_CHECK}::test_a_copy_of_a_genuine_row_is_found_and_never_sealed",
+        failing_test=f"{_CHECK}::test_a_copy_of_a_genuine_row_is_found_and_never_sealed",
     ),
     Guard(
         "audit-sealed-copy",
@@ -721,13 +721,13 @@ _AUDIT_LOG = (
             old="for _, first, second in cursor.fetchall():",
             new="for _, first, second in ():",
         ),
-        red=f"{_CHECK}::test_a_copy_of_a_row_with_a_genuine_seal_is_found",
+        failing_test=f"{_CHECK}::test_a_copy_of_a_row_with_a_genuine_seal_is_found",
     ),
     Guard(
         "seal-mac",
         "verify_audit finds a seal that was edited",
         Patch(_VERIFY, old="if not is_our_link(*link):", new="if False:"),
-        red=f"{_CHECK}::test_an_edited_seal_is_found[hash]",
+        failing_test=f"{_CHECK}::test_an_edited_seal_is_found[hash]",
     ),
     Guard(
         "seal-chain",
@@ -737,13 +737,13 @@ _AUDIT_LOG = (
             old="if before is not None and link.prev != before.hash:",
             new="if False:",
         ),
-        red=f"{_CHECK}::test_seals_of_two_genuine_chains_are_found",
+        failing_test=f"{_CHECK}::test_seals_of_two_genuine_chains_are_found",
     ),
     Guard(
         "seal-gap",
         "verify_audit finds that a seal was removed",
         Patch(_VERIFY, old="if link.position != position + 1:", new="if False:"),
-        red=f"{_CHECK}::test_a_row_removed_with_its_seal_is_found",
+        failing_test=f"{_CHECK}::test_a_row_removed_with_its_seal_is_found",
     ),
     Guard(
         "seal-outside",
@@ -753,7 +753,7 @@ _AUDIT_LOG = (
             old="if (outside := cursor.fetchone()[0]) is not None:",
             new="if (outside := None) is not None:",
         ),
-        red=f"{_CHECK}::test_a_seal_before_the_first_position_is_found",
+        failing_test=f"{_CHECK}::test_a_seal_before_the_first_position_is_found",
     ),
     Guard(
         "checkpoint-differs",
@@ -763,7 +763,7 @@ _AUDIT_LOG = (
             old="if link.position in checkpoints and checkpoints[link.position] != {link.hash}:",
             new="if False:",
         ),
-        red=f"{_CHECK}::test_a_truncated_end_stays_found_when_the_sealer_continues",
+        failing_test=f"{_CHECK}::test_a_truncated_end_stays_found_when_the_sealer_continues",
     ),
     Guard(
         "checkpoint-beyond-the-chain",
@@ -773,19 +773,19 @@ _AUDIT_LOG = (
             old="for lost in sorted({head.position for head in saved if head.position > last}):",
             new="for lost in ():",
         ),
-        red=f"{_CHECK}::test_a_removed_log_is_found",
+        failing_test=f"{_CHECK}::test_a_removed_log_is_found",
     ),
     Guard(
         "checkpoint-is-kept",
         "A checkpoint that the chain lost is kept when sealing continues",
         Patch(_CHECKPOINTS, old="            _append(folder, saved)\n", new=""),
-        red=f"{_CHECK}::test_a_checkpoint_that_the_chain_lost_is_kept_when_sealing_continues",
+        failing_test=f"{_CHECK}::test_a_checkpoint_that_the_chain_lost_is_kept_when_sealing_continues",
     ),
     Guard(
         "checkpoint-is-saved",
         "The newest head of the chain is saved outside of the database",
         Patch(_SEALER, old="            self._save_head(head)\n", new=""),
-        red=f"{_SEALING}::test_the_newest_head_is_stored_outside_the_database",
+        failing_test=f"{_SEALING}::test_the_newest_head_is_stored_outside_the_database",
     ),
     Guard(
         "sealer-refuses-forged-rows",
@@ -795,7 +795,7 @@ _AUDIT_LOG = (
             old="if entry.mac not in sealed and is_genuine(entry):",
             new="if entry.mac not in sealed:",
         ),
-        red=_FORGED,
+        failing_test=_FORGED,
     ),
     Guard(
         "sealer-passes-over-copies",
@@ -805,19 +805,19 @@ _AUDIT_LOG = (
             old="if entry.mac not in sealed and is_genuine(entry):",
             new="if is_genuine(entry):",
         ),
-        red=f"{_CHECK}::test_a_copy_of_a_genuine_row_is_found_and_never_sealed",
+        failing_test=f"{_CHECK}::test_a_copy_of_a_genuine_row_is_found_and_never_sealed",
     ),
     Guard(
         "sealer-waits-for-late-commits",
         "A row that is committed late is sealed too",
         Patch(_SEALER, old="if self._pending.writers & writers:", new="if False:"),
-        red=f"{_SEALING}::test_a_row_that_commits_late_is_sealed_late",
+        failing_test=f"{_SEALING}::test_a_row_that_commits_late_is_sealed_late",
     ),
     Guard(
         "sealer-lock",
         "Of several sealers, one works at a time",
         Patch(_SEALER, old="yield bool(cursor.fetchone()[0])", new="yield True"),
-        red=f"{_SEALING}::test_concurrent_sealers_create_one_chain",
+        failing_test=f"{_SEALING}::test_concurrent_sealers_create_one_chain",
     ),
     Guard(
         "audit-query-workspace",
@@ -827,13 +827,13 @@ _AUDIT_LOG = (
             old="tenant_id=principal.tenant_id, workspace_id=principal.workspace_id",
             new="tenant_id=principal.tenant_id",
         ),
-        red="tests/decisions/audit/test_query.py::test_rows_of_another_workspace_are_not_returned",
+        failing_test="tests/decisions/audit/test_query.py::test_rows_of_another_workspace_are_not_returned",
     ),
     Guard(
         "audit-query-users",
         "A credential of some users reads no audit rows about others",
         Patch(_QUERY, old="if principal.acts_for is not None:", new="if False:"),
-        red="tests/decisions/audit/test_query.py::"
+        failing_test="tests/decisions/audit/test_query.py::"
         "test_a_token_with_users_reads_the_rows_of_its_users_and_its_own",
     ),
     Guard(
@@ -847,7 +847,7 @@ _AUDIT_LOG = (
             ),
             Patch(_QUERY, old='    principal.require("audit:read")\n', new=""),
         ),
-        red="tests/decisions/audit/test_query.py::test_a_token_without_the_scope_is_rejected",
+        failing_test="tests/decisions/audit/test_query.py::test_a_token_without_the_scope_is_rejected",
     ),
 )
 
@@ -871,7 +871,7 @@ def _committed_with_its_audit_row(
         name,
         f"Without its audit row, there is no commit of: {change}",
         (transaction, *others),
-        red=f"{_WITH_AUDIT}[{change}]",
+        failing_test=f"{_WITH_AUDIT}[{change}]",
     )
 
 
@@ -947,13 +947,13 @@ _EVIDENCE = (
         "bundle-line-proof",
         "A changed line of a bundle is found",
         Patch(_BUNDLE, old="if not is_intact:", new="if False:"),
-        red=f"{_TAMPERED}[<lambda>-3-changed]",
+        failing_test=f"{_TAMPERED}[<lambda>-3-changed]",
     ),
     Guard(
         "bundle-end",
         "A truncated bundle is found",
         Patch(_BUNDLE, old="if not ended:", new="if False:"),
-        red=f"{_TAMPERED}[<lambda>-None-the end is missing]",
+        failing_test=f"{_TAMPERED}[<lambda>-None-the end is missing]",
     ),
     Guard(
         "bundle-audit-row",
@@ -963,7 +963,7 @@ _EVIDENCE = (
             old='if not is_mac_of(written, str(record["mac"])):',
             new="if False:",
         ),
-        red=f"{_BUNDLES}::test_evidence_shows_an_audit_row_that_was_edited",
+        failing_test=f"{_BUNDLES}::test_evidence_shows_an_audit_row_that_was_edited",
     ),
     Guard(
         "bundle-seal",
@@ -974,7 +974,7 @@ _EVIDENCE = (
             " link.hash):",
             new="if False:",
         ),
-        red=f"{_BUNDLES}::test_evidence_shows_a_seal_that_was_edited",
+        failing_test=f"{_BUNDLES}::test_evidence_shows_a_seal_that_was_edited",
     ),
     Guard(
         "bundle-chain",
@@ -984,13 +984,13 @@ _EVIDENCE = (
             old='if last and link.position == last.position + 1 and seal["prev"] != last.hash:',
             new="if False:",
         ),
-        red=f"{_BUNDLES}::test_evidence_shows_a_seal_of_another_chain",
+        failing_test=f"{_BUNDLES}::test_evidence_shows_a_seal_of_another_chain",
     ),
     Guard(
         "bundle-events",
         "A bundle shows that an event was removed before the export",
         Patch(_VERIFY_BUNDLE, old='if record["seq"] != self._seq:', new="if False:"),
-        red=f"{_BUNDLES}::test_evidence_shows_a_missing_event",
+        failing_test=f"{_BUNDLES}::test_evidence_shows_a_missing_event",
     ),
     Guard(
         "bundle-artifacts",
@@ -1000,7 +1000,7 @@ _EVIDENCE = (
             old='if is_complete and self.digest.hexdigest() == self.artifact.get("sha256"):',
             new="if is_complete:",
         ),
-        red=f"{_BUNDLES}::test_evidence_shows_changed_bytes_of_an_artifact",
+        failing_test=f"{_BUNDLES}::test_evidence_shows_changed_bytes_of_an_artifact",
     ),
     Guard(
         "audit-export-is-audited",
@@ -1011,7 +1011,7 @@ _EVIDENCE = (
             " filters}))\n",
             new="",
         ),
-        red="tests/decisions/admin/test_audit_log.py::test_the_filtered_rows_are_exported_with_their_chain",
+        failing_test="tests/decisions/admin/test_audit_log.py::test_the_filtered_rows_are_exported_with_their_chain",
     ),
 )
 
@@ -1025,19 +1025,19 @@ _SECURITY = (
         "log-redaction",
         "The log contains no secret",
         Patch(_SETTINGS, old='            "filters": ["redact"],\n', new=""),
-        red="tests/decisions/security/test_logs.py::test_the_log_of_the_settings_redacts_secrets",
+        failing_test="tests/decisions/security/test_logs.py::test_the_log_of_the_settings_redacts_secrets",
     ),
     Guard(
         "audit-redacts-paths",
         "The audit row about an unknown token contains no secret from the path",
         Patch(_DRF, old="redact(request.path[:128])", new="request.path[:128]"),
-        red=_SECRET_PATH,
+        failing_test=_SECRET_PATH,
     ),
     Guard(
         "audit-redacts-names",
         "The audit row about a refused call contains no secret from the path",
         Patch(_DRF, old="redact(str(path[part])[:64])", new="str(path[part])[:64]"),
-        red=_SECRET_PATH,
+        failing_test=_SECRET_PATH,
     ),
     Guard(
         "audit-storable-paths",
@@ -1047,7 +1047,7 @@ _SECURITY = (
             old="storable_text(redact(request.path[:128]))",
             new="redact(request.path[:128])",
         ),
-        red=_NUL_PATH,
+        failing_test=_NUL_PATH,
     ),
     Guard(
         "audit-storable-names",
@@ -1057,25 +1057,25 @@ _SECURITY = (
             old="storable_text(redact(str(path[part])[:64]))",
             new="redact(str(path[part])[:64])",
         ),
-        red=_NUL_PATH,
+        failing_test=_NUL_PATH,
     ),
     Guard(
         "chat-redacts-messages",
         "A secret in a chat message is not stored",
         Patch(_CONVERSATION, old='redact(call["message"])', new='call["message"]'),
-        red="tests/decisions/chat/test_chat.py::test_no_row_contains_a_secret_or_the_token",
+        failing_test="tests/decisions/chat/test_chat.py::test_no_row_contains_a_secret_or_the_token",
     ),
     Guard(
         "chat-redacts-slots",
         "A secret in a slot of a chat message is not stored",
         Patch(_CONVERSATION, old="redact(str(value))", new="str(value)"),
-        red="tests/decisions/chat/test_chat.py::test_a_secret_in_a_slot_is_not_stored",
+        failing_test="tests/decisions/chat/test_chat.py::test_a_secret_in_a_slot_is_not_stored",
     ),
     Guard(
         "chat-stores-no-confirm-token",
         "A repeated chat call does not get the confirm token",
         Patch(_CHAT, old="reply.without_token(),", new="reply.as_dict(),"),
-        red="tests/decisions/chat/test_answers.py::"
+        failing_test="tests/decisions/chat/test_answers.py::"
         "test_a_repeated_key_and_body_returns_the_same_answer_without_the_token",
     ),
     Guard(
@@ -1085,7 +1085,7 @@ _SECURITY = (
             Patch(_KEYS, old="return _fernet().encrypt(plain)", new="return plain"),
             Patch(_KEYS, old="return _fernet().decrypt(sealed)", new="return bytes(sealed)"),
         ),
-        red="tests/runs/submission/test_secret_inputs.py::"
+        failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_secrets_are_removed_from_the_inputs_and_encrypted",
     ),
     Guard(
@@ -1099,7 +1099,7 @@ _SECURITY = (
                 new="digests = (secret,)",
             ),
         ),
-        red="tests/decisions/identity/test_principals.py::test_only_a_keyed_digest_of_a_token_is_stored",
+        failing_test="tests/decisions/identity/test_principals.py::test_only_a_keyed_digest_of_a_token_is_stored",
     ),
     Guard(
         "login-link-digest",
@@ -1108,7 +1108,7 @@ _SECURITY = (
             Patch(_LOGIN, old="digest=mac(_PURPOSE, token.encode()),", new="digest=token,"),
             Patch(_LOGIN, old="digest__in=macs(_PURPOSE, token.encode())", new="digest=token"),
         ),
-        red="tests/decisions/identity/test_one_time_login.py::test_the_token_is_not_stored_in_the_database",
+        failing_test="tests/decisions/identity/test_one_time_login.py::test_the_token_is_not_stored_in_the_database",
     ),
     Guard(
         "confirm-token-digest",
@@ -1122,7 +1122,7 @@ _SECURITY = (
             ),
             Patch(_BY_TOKEN, old=_WRONG_TOKEN, new="    if token != confirmation.token_digest:"),
         ),
-        red=f"{_CONFIRMS}::test_the_token_itself_is_not_stored",
+        failing_test=f"{_CONFIRMS}::test_the_token_itself_is_not_stored",
     ),
     Guard(
         "key-rotation-tokens",
@@ -1132,7 +1132,7 @@ _SECURITY = (
             old="digests = macs(_PURPOSE, secret.encode())",
             new="digests = macs(_PURPOSE, secret.encode())[:1]",
         ),
-        red="tests/decisions/security/test_key_rotation.py::test_a_token_is_valid_until_its_key_is_removed",
+        failing_test="tests/decisions/security/test_key_rotation.py::test_a_token_is_valid_until_its_key_is_removed",
     ),
     Guard(
         "key-rotation-approvals",
@@ -1142,7 +1142,7 @@ _SECURITY = (
             old="decision__deed_key__in=call.call_keys",
             new="decision__deed_key=call.call_keys[0]",
         ),
-        red="tests/decisions/security/test_key_rotation.py::test_an_approval_under_the_old_key_is_used_once",
+        failing_test="tests/decisions/security/test_key_rotation.py::test_an_approval_under_the_old_key_is_used_once",
     ),
     Guard(
         "local-trust",
@@ -1152,7 +1152,7 @@ _SECURITY = (
             old='return principal if is_local_call(request) else principal.with_trust("remote")',
             new="return principal",
         ),
-        red=f"{_ACCESS}::test_a_local_token_behind_a_proxy_is_treated_as_remote[headers0]",
+        failing_test=f"{_ACCESS}::test_a_local_token_behind_a_proxy_is_treated_as_remote[headers0]",
     ),
 )
 
@@ -1169,7 +1169,7 @@ _IDENTITY = (
             old="filter(id=name, revoked_at__isnull=True).exists()",
             new="filter(id=name).exists()",
         ),
-        red=f"{_CONTRACT}/test_task_event_readers.py::test_a_ticket_is_invalid_once_its_token_is_revoked",
+        failing_test=f"{_CONTRACT}/test_task_event_readers.py::test_a_ticket_is_invalid_once_its_token_is_revoked",
     ),
     Guard(
         "login-deactivated-on-long-connections",
@@ -1179,7 +1179,7 @@ _IDENTITY = (
             old="logins.filter(username=name, is_active=True).exists()",
             new="logins.filter(username=name).exists()",
         ),
-        red=f"{_CONTRACT}/test_task_event_readers.py::"
+        failing_test=f"{_CONTRACT}/test_task_event_readers.py::"
         "test_an_admin_ticket_is_invalid_once_the_user_is_deactivated",
     ),
     Guard(
@@ -1190,7 +1190,7 @@ _IDENTITY = (
             old='trust="local" if trust == "local" else "remote",',
             new='trust="local",',
         ),
-        red=f"{_ACCESS}::test_a_remote_token_stays_remote_on_this_machine",
+        failing_test=f"{_ACCESS}::test_a_remote_token_stays_remote_on_this_machine",
     ),
     Guard(
         "token-default-scopes",
@@ -1200,7 +1200,7 @@ _IDENTITY = (
             old='DEFAULT_SCOPES = SCOPES - {"targets:admin", "confirm", "metrics:read"}',
             new="DEFAULT_SCOPES = SCOPES",
         ),
-        red=f"{_REST_CONFIRM}::test_an_agent_cannot_confirm_a_tool_call",
+        failing_test=f"{_REST_CONFIRM}::test_an_agent_cannot_confirm_a_tool_call",
     ),
     Guard(
         "token-of-users-reads-no-audit-log",
@@ -1210,13 +1210,13 @@ _IDENTITY = (
             old="return DEFAULT_SCOPES - _AUDIT_SCOPES if acts_for else DEFAULT_SCOPES",
             new="return DEFAULT_SCOPES",
         ),
-        red=f"{_PRINCIPAL_TESTS}::test_a_token_that_names_users_needs_an_explicit_audit_scope",
+        failing_test=f"{_PRINCIPAL_TESTS}::test_a_token_that_names_users_needs_an_explicit_audit_scope",
     ),
     Guard(
         "token-unknown-scopes",
         "A token with an unknown scope is not created",
         Patch(_PRINCIPALS, old="    if unknown:\n", new="    if False:\n"),
-        red=f"{_PRINCIPAL_TESTS}::test_unknown_scopes_are_refused_by_name",
+        failing_test=f"{_PRINCIPAL_TESTS}::test_unknown_scopes_are_refused_by_name",
     ),
     Guard(
         "user-id-characters",
@@ -1226,7 +1226,7 @@ _IDENTITY = (
             old="if not fits or not user_id.isprintable():",
             new="if not user_id.isprintable():",
         ),
-        red=f"{_PRINCIPAL_TESTS}::test_an_invalid_user_id_creates_no_token[a/b]",
+        failing_test=f"{_PRINCIPAL_TESTS}::test_an_invalid_user_id_creates_no_token[a/b]",
     ),
     Guard(
         "user-id-is-visible",
@@ -1236,7 +1236,7 @@ _IDENTITY = (
             old="if not fits or not user_id.isprintable():",
             new="if not fits:",
         ),
-        red=f"{_PRINCIPAL_TESTS}::test_an_invalid_user_id_creates_no_token[\\u202ea]",
+        failing_test=f"{_PRINCIPAL_TESTS}::test_an_invalid_user_id_creates_no_token[\\u202ea]",
     ),
     Guard(
         "token-creation-is-audited",
@@ -1247,7 +1247,7 @@ _IDENTITY = (
             " details))\n",
             new="",
         ),
-        red="tests/decisions/admin/test_tokens.py::test_a_token_is_displayed_once_and_works",
+        failing_test="tests/decisions/admin/test_tokens.py::test_a_token_is_displayed_once_and_works",
     ),
     Guard(
         "token-revocation-is-audited",
@@ -1258,7 +1258,7 @@ _IDENTITY = (
             ' {"name": token.name}))\n',
             new="",
         ),
-        red="tests/decisions/admin/test_tokens.py::test_revoking_twice_is_one_audit_event",
+        failing_test="tests/decisions/admin/test_tokens.py::test_revoking_twice_is_one_audit_event",
     ),
     Guard(
         "token-is-revoked-once",
@@ -1268,7 +1268,7 @@ _IDENTITY = (
             old="fresh = Token.objects.filter(id=token_id, revoked_at__isnull=True)",
             new="fresh = Token.objects.filter(id=token_id)",
         ),
-        red="tests/decisions/admin/test_tokens.py::test_revoking_twice_is_one_audit_event",
+        failing_test="tests/decisions/admin/test_tokens.py::test_revoking_twice_is_one_audit_event",
     ),
     Guard(
         "revoked-token-gets-no-users",
@@ -1278,13 +1278,13 @@ _IDENTITY = (
             old="locked.filter(id=token_id, revoked_at__isnull=True).first()",
             new="locked.filter(id=token_id).first()",
         ),
-        red="tests/decisions/admin/test_tokens.py::test_a_revoked_token_accepts_no_users",
+        failing_test="tests/decisions/admin/test_tokens.py::test_a_revoked_token_accepts_no_users",
     ),
     Guard(
         "scope-is-required",
         "A service refuses a credential that lacks the scope",
         Patch(_PRINCIPALS, old="if scope not in self.scopes:", new="if False:"),
-        red="tests/decisions/continuity/test_user_objects.py::test_a_reader_cannot_write",
+        failing_test="tests/decisions/continuity/test_user_objects.py::test_a_reader_cannot_write",
     ),
     Guard(
         "scope-of-a-forgetful-view",
@@ -1294,7 +1294,7 @@ _IDENTITY = (
             old='scopes.get(method, "none that exists")',
             new='scopes.get(method, "runs:read")',
         ),
-        red="tests/decisions/api/test_view_without_scopes.py::test_a_view_without_scopes_refuses_every_token",
+        failing_test="tests/decisions/api/test_view_without_scopes.py::test_a_view_without_scopes_refuses_every_token",
     ),
     Guard(
         "unknown-tokens-write-few-rows",
@@ -1304,7 +1304,7 @@ _IDENTITY = (
             old="if self._rows >= ROWS_PER_MINUTE:",
             new="if False:",
         ),
-        red=f"{_REFUSALS}::test_many_invalid_tokens_write_a_few_events_without_the_token"
+        failing_test=f"{_REFUSALS}::test_many_invalid_tokens_write_a_few_events_without_the_token"
         "[/api/v1/runs]",
     ),
     Guard(
@@ -1316,7 +1316,7 @@ _IDENTITY = (
             " Principal)",
             new="return False",
         ),
-        red=f"{_REFUSALS}::test_a_missing_scope_that_only_the_service_checks_is_audited",
+        failing_test=f"{_REFUSALS}::test_a_missing_scope_that_only_the_service_checks_is_audited",
     ),
     Guard(
         "login-link-works-once",
@@ -1329,13 +1329,13 @@ _IDENTITY = (
             ),
             Patch(_LOGIN, old="used_at__isnull=True, expires_at__gt=now", new="expires_at__gt=now"),
         ),
-        red=f"{_ONCE}::test_a_link_works_once",
+        failing_test=f"{_ONCE}::test_a_link_works_once",
     ),
     Guard(
         "login-link-signs-one-in",
         "Of several concurrent visitors of a one-time login link, one is signed in",
         Patch(_LOGIN, old="used_at__isnull=True, expires_at__gt=now", new="expires_at__gt=now"),
-        red=f"{_ONCE}::test_of_several_concurrent_posts_one_is_signed_in",
+        failing_test=f"{_ONCE}::test_of_several_concurrent_posts_one_is_signed_in",
     ),
     Guard(
         "login-link-expires",
@@ -1352,19 +1352,19 @@ _IDENTITY = (
                 new="used_at__isnull=True",
             ),
         ),
-        red=f"{_ONCE}::test_a_link_expires_after_a_quarter_of_an_hour",
+        failing_test=f"{_ONCE}::test_a_link_expires_after_a_quarter_of_an_hour",
     ),
     Guard(
         "login-link-is-used-by-post",
         "A GET does not use up a one-time login link",
         Patch(_LOGIN, old='if request.method == "GET":', new="if False:"),
-        red=f"{_ONCE}::test_a_get_does_not_use_up_a_link",
+        failing_test=f"{_ONCE}::test_a_get_does_not_use_up_a_link",
     ),
     Guard(
         "login-link-of-an-inactive-account",
         "A one-time login link does not sign in an inactive account",
         Patch(_LOGIN, old="if not (user.is_active and user.is_staff):", new="if False:"),
-        red=f"{_ONCE}::test_a_link_does_not_sign_in_an_inactive_account",
+        failing_test=f"{_ONCE}::test_a_link_does_not_sign_in_an_inactive_account",
     ),
     Guard(
         "login-links-are-off",
@@ -1374,7 +1374,7 @@ _IDENTITY = (
             old="    if not one_time_login_allowed():\n",
             new="    if False:\n",
         ),
-        red=f"{_ONCE}::test_without_one_time_login_links_are_neither_created_nor_accepted",
+        failing_test=f"{_ONCE}::test_without_one_time_login_links_are_neither_created_nor_accepted",
     ),
     Guard(
         "login-links-are-not-accepted",
@@ -1384,19 +1384,19 @@ _IDENTITY = (
             old="if not one_time_login_allowed() or link is None or _is_spent(link):",
             new="if link is None or _is_spent(link):",
         ),
-        red=f"{_ONCE}::test_without_one_time_login_links_are_neither_created_nor_accepted",
+        failing_test=f"{_ONCE}::test_without_one_time_login_links_are_neither_created_nor_accepted",
     ),
     Guard(
         "login-link-content-security-policy",
         "The page of a one-time login link has a strict Content-Security-Policy",
         Patch(_LOGIN, old='response["Content-Security-Policy"] = (', new="_ = ("),
-        red=f"{_ONCE}::test_the_page_has_a_strict_content_security_policy",
+        failing_test=f"{_ONCE}::test_the_page_has_a_strict_content_security_policy",
     ),
     Guard(
         "login-link-is-not-cached",
         "The page of a one-time login link is not cached",
         Patch(_LOGIN, old="@never_cache\n", new=""),
-        red=f"{_ONCE}::test_the_page_has_a_strict_content_security_policy",
+        failing_test=f"{_ONCE}::test_the_page_has_a_strict_content_security_policy",
     ),
     Guard(
         "login-link-refusals-are-audited",
@@ -1407,7 +1407,7 @@ _IDENTITY = (
             " reason=reason))\n",
             new="        del reason\n",
         ),
-        red=_LOGIN_AUDIT,
+        failing_test=_LOGIN_AUDIT,
     ),
     Guard(
         "sign-in-is-audited",
@@ -1417,7 +1417,7 @@ _IDENTITY = (
             old='@receiver(user_logged_in, dispatch_uid="continuity_signed_in")\n',
             new="",
         ),
-        red=_LOGIN_AUDIT,
+        failing_test=_LOGIN_AUDIT,
     ),
     Guard(
         "failed-sign-in-is-audited",
@@ -1427,7 +1427,7 @@ _IDENTITY = (
             old='@receiver(user_login_failed, dispatch_uid="continuity_sign_in_failed")\n',
             new="",
         ),
-        red=f"{_ONCE}::test_a_failed_sign_in_is_audited_without_the_typed_name",
+        failing_test=f"{_ONCE}::test_a_failed_sign_in_is_audited_without_the_typed_name",
     ),
 )
 
@@ -1438,25 +1438,25 @@ _VALIDATION = (
         "json-field-names",
         "Field names of a body are checked as its texts are",
         Patch(_JSON, old="return [*item.keys(), *item.values()]", new="return [*item.values()]"),
-        red=f"{_LIMITS}[a NUL in a field name]",
+        failing_test=f"{_LIMITS}[a NUL in a field name]",
     ),
     Guard(
         "json-endless-nesting",
         "A body that is nested without end is an error of the caller",
         Patch(_JSON, old="except RecursionError:", new="except KeyError:"),
-        red=f"{_LIMITS}[endless nesting]",
+        failing_test=f"{_LIMITS}[endless nesting]",
     ),
     Guard(
         "object-size",
         "An object of more than 256 KiB is refused",
         Patch(_OBJECTS, old="if len(orjson.dumps(payload)) > MAX_PAYLOAD:", new="if False:"),
-        red="tests/decisions/continuity/test_user_objects.py::test_an_object_that_is_too_large_is_refused",
+        failing_test="tests/decisions/continuity/test_user_objects.py::test_an_object_that_is_too_large_is_refused",
     ),
     Guard(
         "message-size",
         "A chat message of more than 64 KiB in UTF-8 is refused",
         Patch(_CHAT, old="if size > MESSAGE_BYTES:", new="if False:"),
-        red=f"{_CONTRACT}/test_chat_rows.py::"
+        failing_test=f"{_CONTRACT}/test_chat_rows.py::"
         "test_a_message_of_64_kib_is_accepted_and_one_byte_more_is_refused",
     ),
 )
@@ -1473,7 +1473,7 @@ _RESPONSES = (
             old='StorageUnavailable("The database is unavailable.",',
             new="StorageUnavailable(str(error),",
         ),
-        red=f"{_FAILURES}::test_an_unavailable_database_answers_a_retryable_error",
+        failing_test=f"{_FAILURES}::test_an_unavailable_database_answers_a_retryable_error",
     ),
     Guard(
         "readiness-hides-addresses",
@@ -1483,7 +1483,7 @@ _RESPONSES = (
             old='"reason": f"{type(error).__name__}. {hint}"',
             new='"reason": f"{error}. {hint}"',
         ),
-        red="tests/config/test_health.py::"
+        failing_test="tests/config/test_health.py::"
         "test_an_unavailable_redis_is_reported_without_its_address",
     ),
     Guard(
@@ -1494,7 +1494,7 @@ _RESPONSES = (
             old='    "django.middleware.security.SecurityMiddleware",\n',
             new="",
         ),
-        red=f"{_HEADERS}::test_an_admin_page_is_neither_framed_nor_sniffed",
+        failing_test=f"{_HEADERS}::test_an_admin_page_is_neither_framed_nor_sniffed",
     ),
     Guard(
         "page-frames",
@@ -1504,7 +1504,7 @@ _RESPONSES = (
             old='    "django.middleware.clickjacking.XFrameOptionsMiddleware",\n',
             new="",
         ),
-        red=f"{_HEADERS}::test_an_admin_page_is_neither_framed_nor_sniffed",
+        failing_test=f"{_HEADERS}::test_an_admin_page_is_neither_framed_nor_sniffed",
     ),
     Guard(
         "session-cookie-scripts",
@@ -1514,7 +1514,7 @@ _RESPONSES = (
             old="SESSION_COOKIE_HTTPONLY = True",
             new="SESSION_COOKIE_HTTPONLY = False",
         ),
-        red=f"{_HEADERS}::test_no_script_reads_the_session_cookie_and_no_other_site_sends_it",
+        failing_test=f"{_HEADERS}::test_no_script_reads_the_session_cookie_and_no_other_site_sends_it",
     ),
     Guard(
         "session-cookie-sites",
@@ -1524,7 +1524,7 @@ _RESPONSES = (
             old='SESSION_COOKIE_SAMESITE = "Lax"',
             new='SESSION_COOKIE_SAMESITE = "None"',
         ),
-        red=f"{_HEADERS}::test_no_script_reads_the_session_cookie_and_no_other_site_sends_it",
+        failing_test=f"{_HEADERS}::test_no_script_reads_the_session_cookie_and_no_other_site_sends_it",
     ),
 )
 
@@ -1539,7 +1539,7 @@ _CONFIGURATION = (
             old="if not CONTINUITY_SECRET_KEYS or min(map(len, CONTINUITY_SECRET_KEYS)) < 32:",
             new="if not CONTINUITY_SECRET_KEYS:",
         ),
-        red=f"{_DEFAULTS}::test_a_shared_database_needs_strong_keys[short]",
+        failing_test=f"{_DEFAULTS}::test_a_shared_database_needs_strong_keys[short]",
     ),
     Guard(
         "secret-keys-are-private",
@@ -1549,7 +1549,7 @@ _CONFIGURATION = (
             old="continuity_home.mkdir(mode=0o700, parents=True, exist_ok=True)",
             new="continuity_home.mkdir(parents=True, exist_ok=True)",
         ),
-        red=f"{_DEFAULTS}::test_only_the_owner_reads_the_keys_of_a_new_installation",
+        failing_test=f"{_DEFAULTS}::test_only_the_owner_reads_the_keys_of_a_new_installation",
     ),
     Guard(
         "one-time-logins-default",
@@ -1559,7 +1559,7 @@ _CONFIGURATION = (
             old='env.bool("CONTINUITY_ONE_TIME_LOGIN", EMBEDDED)',
             new='env.bool("CONTINUITY_ONE_TIME_LOGIN", True)',
         ),
-        red=f"{_DEFAULTS}::test_one_time_logins_are_off_with_a_shared_database",
+        failing_test=f"{_DEFAULTS}::test_one_time_logins_are_off_with_a_shared_database",
     ),
     Guard(
         "debug-default",
@@ -1569,13 +1569,13 @@ _CONFIGURATION = (
             old='env.bool("CONTINUITY_DEBUG", False)',
             new='env.bool("CONTINUITY_DEBUG", True)',
         ),
-        red=f"{_DEFAULTS}::test_by_default_debugging_is_off_and_only_local_names_are_served",
+        failing_test=f"{_DEFAULTS}::test_by_default_debugging_is_off_and_only_local_names_are_served",
     ),
     Guard(
         "hosts-default",
         "Only the names of this machine are served by default",
         Patch(_SETTINGS, old='default=["127.0.0.1", "localhost", "[::1]"]', new='default=["*"]'),
-        red=f"{_DEFAULTS}::test_by_default_debugging_is_off_and_only_local_names_are_served",
+        failing_test=f"{_DEFAULTS}::test_by_default_debugging_is_off_and_only_local_names_are_served",
     ),
     Guard(
         "model-address-without-credentials",
@@ -1585,7 +1585,7 @@ _CONFIGURATION = (
             old="if parts.username or parts.password or parts.query:",
             new="if parts.query:",
         ),
-        red="tests/runners/llm/test_settings.py::test_an_invalid_base_url_is_refused_without_being"
+        failing_test="tests/runners/llm/test_settings.py::test_an_invalid_base_url_is_refused_without_being"
         "_repeated[http://me:pass@host/v1]",
     ),
 )
@@ -1604,13 +1604,13 @@ _CONTINUITY = (
         "owner-scope",
         "Reading a user's state needs the scope",
         Patch(_OWNER, old="    principal.require(scope)\n", new=""),
-        red=f"{_USER_STATE}::test_reading_needs_the_scope",
+        failing_test=f"{_USER_STATE}::test_reading_needs_the_scope",
     ),
     Guard(
         "owner-user",
         "A credential reads no user that it may not act for",
         Patch(_OWNER, old="    require_user(principal, user_id)\n    return", new="    return"),
-        red=f"{_USER_STATE}::"
+        failing_test=f"{_USER_STATE}::"
         "test_reading_another_user_is_refused_the_same_whether_it_exists_or_not[bob]",
     ),
     Guard(
@@ -1621,7 +1621,7 @@ _CONTINUITY = (
             old="return self.acts_for is None or user_id in self.acts_for",
             new="return True",
         ),
-        red="tests/decisions/chat/test_chat.py::"
+        failing_test="tests/decisions/chat/test_chat.py::"
         "test_a_credential_acts_only_for_its_users_and_refusals_are_audited",
     ),
     Guard(
@@ -1632,7 +1632,7 @@ _CONTINUITY = (
             old="AxisValue.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)",
             new="AxisValue.objects.filter(user_id=owner.user_id)",
         ),
-        red=f"{_USER_STATE}::test_the_same_user_id_in_two_workspaces_is_two_users",
+        failing_test=f"{_USER_STATE}::test_the_same_user_id_in_two_workspaces_is_two_users",
     ),
     Guard(
         "state-user",
@@ -1642,7 +1642,7 @@ _CONTINUITY = (
             old="AxisValue.objects.filter(workspace_id=owner.workspace_id, user_id=owner.user_id)",
             new="AxisValue.objects.filter(workspace_id=owner.workspace_id)",
         ),
-        red=f"{_USER_STATE}::test_the_state_of_one_user_is_not_that_of_another",
+        failing_test=f"{_USER_STATE}::test_the_state_of_one_user_is_not_that_of_another",
     ),
     Guard(
         "state-range",
@@ -1652,13 +1652,13 @@ _CONTINUITY = (
             old="round(min(ceiling, max(0.0, value)), _DIGITS)",
             new="round(value, _DIGITS)",
         ),
-        red=f"{_USER_STATE}::test_a_value_stays_within_0_and_1[1.0-1.0]",
+        failing_test=f"{_USER_STATE}::test_a_value_stays_within_0_and_1[1.0-1.0]",
     ),
     Guard(
         "state-lock",
         "Concurrent changes of a user's state are all counted",
         Patch(_STATE, old="    owner.lock()\n    axes, now", new="    axes, now"),
-        red=f"{_USER_STATE}::test_concurrent_changes_are_all_counted",
+        failing_test=f"{_USER_STATE}::test_concurrent_changes_are_all_counted",
     ),
     Guard(
         "objects-workspace",
@@ -1669,7 +1669,7 @@ _CONTINUITY = (
             " object__user_id=owner.user_id",
             new="is_current=True, object__user_id=owner.user_id",
         ),
-        red=f"{_USER_OBJECTS}::test_another_workspace_has_its_own_objects",
+        failing_test=f"{_USER_OBJECTS}::test_another_workspace_has_its_own_objects",
     ),
     Guard(
         "objects-user",
@@ -1680,7 +1680,7 @@ _CONTINUITY = (
             " object__user_id=owner.user_id",
             new="is_current=True, object__workspace_id=owner.workspace_id",
         ),
-        red=f"{_USER_OBJECTS}::test_a_list_has_the_objects_of_the_user_newest_first_up_to_a_limit",
+        failing_test=f"{_USER_OBJECTS}::test_a_list_has_the_objects_of_the_user_newest_first_up_to_a_limit",
     ),
     Guard(
         "success-path-workspace",
@@ -1690,7 +1690,7 @@ _CONTINUITY = (
             old="found = found.filter(object__workspace_id=principal.workspace_id)",
             new="found = found.all()",
         ),
-        red=_FOREIGN_PATHS,
+        failing_test=_FOREIGN_PATHS,
     ),
     Guard(
         "success-path-user",
@@ -1701,13 +1701,13 @@ _CONTINUITY = (
             " principal.may_act_for(path.object.user_id)):",
             new="if path is None:",
         ),
-        red=_FOREIGN_PATHS,
+        failing_test=_FOREIGN_PATHS,
     ),
     Guard(
         "object-version",
         "A write that names another version than the current one changes nothing",
         Patch(_OBJECTS, old="    _check_version(writing.if_match, current)\n", new=""),
-        red=f"{_USER_OBJECTS}::test_a_write_that_names_another_version_changes_nothing[stale]",
+        failing_test=f"{_USER_OBJECTS}::test_a_write_that_names_another_version_changes_nothing[stale]",
     ),
     Guard(
         "object-first-version",
@@ -1717,13 +1717,13 @@ _CONTINUITY = (
             old="    if current is None:\n        raise VersionConflict",
             new="    if current is None:\n        return\n        raise VersionConflict",
         ),
-        red=f"{_USER_OBJECTS}::test_a_first_write_cannot_require_an_existing_version",
+        failing_test=f"{_USER_OBJECTS}::test_a_first_write_cannot_require_an_existing_version",
     ),
     Guard(
         "object-key",
         "A call that is repeated with its key writes once",
         Patch(_OBJECTS, old="    if writing.key is None:\n", new="    if True:\n"),
-        red=f"{_USER_OBJECTS}::test_a_repeated_key_writes_once_and_returns_the_same_answer",
+        failing_test=f"{_USER_OBJECTS}::test_a_repeated_key_writes_once_and_returns_the_same_answer",
     ),
     Guard(
         "object-key-of-another-write",
@@ -1733,7 +1733,7 @@ _CONTINUITY = (
             old="if found is not None and found.call_digest != writing.digest:",
             new="if False:",
         ),
-        red=f"{_USER_OBJECTS}::test_a_key_reused_for_a_different_write_is_a_conflict",
+        failing_test=f"{_USER_OBJECTS}::test_a_key_reused_for_a_different_write_is_a_conflict",
     ),
     Guard(
         "object-key-user",
@@ -1743,7 +1743,7 @@ _CONTINUITY = (
             old="            object__user_id=writing.owner.user_id,\n",
             new="",
         ),
-        red=f"{_USER_OBJECTS}::test_a_key_reused_for_a_different_write_is_a_conflict",
+        failing_test=f"{_USER_OBJECTS}::test_a_key_reused_for_a_different_write_is_a_conflict",
     ),
     Guard(
         "object-key-workspace",
@@ -1753,13 +1753,13 @@ _CONTINUITY = (
             old="            object__workspace_id=writing.owner.workspace_id,\n",
             new="",
         ),
-        red=f"{_USER_OBJECTS}::test_the_same_key_in_another_workspace_is_another_write",
+        failing_test=f"{_USER_OBJECTS}::test_the_same_key_in_another_workspace_is_another_write",
     ),
     Guard(
         "object-lock",
         "Concurrent writes of an object leave one current version",
         Patch(_OBJECTS, old="            writing.owner.lock()\n", new=""),
-        red=f"{_USER_OBJECTS}::test_concurrent_writes_leave_one_current_version",
+        failing_test=f"{_USER_OBJECTS}::test_concurrent_writes_leave_one_current_version",
     ),
     Guard(
         "object-write-is-audited",
@@ -1770,7 +1770,7 @@ _CONTINUITY = (
             " *scope, details))\n",
             new="",
         ),
-        red=f"{_USER_OBJECTS}::test_a_write_and_a_refused_user_are_audited",
+        failing_test=f"{_USER_OBJECTS}::test_a_write_and_a_refused_user_are_audited",
     ),
     Guard(
         "shell-evidence",
@@ -1780,7 +1780,7 @@ _CONTINUITY = (
             old='if call["source"] == "inferred" and not evidence:',
             new="if False:",
         ),
-        red=f"{_USER_OBJECTS}::test_an_inferred_shell_needs_its_evidence[None]",
+        failing_test=f"{_USER_OBJECTS}::test_an_inferred_shell_needs_its_evidence[None]",
     ),
     Guard(
         "success-path-slots",
@@ -1790,13 +1790,13 @@ _CONTINUITY = (
             old="    if missing:\n",
             new="    if False:\n",
         ),
-        red=f"{_USER_OBJECTS}::test_an_incomplete_success_path_is_refused[changed0-url]",
+        failing_test=f"{_USER_OBJECTS}::test_an_incomplete_success_path_is_refused[changed0-url]",
     ),
     Guard(
         "outcome-is-reported-once",
         "A decision that has an outcome does not get another",
         Patch(_OUTCOMES, old="if outcome.report_digest != digest:", new="if False:"),
-        red=f"{_OUTCOME_TESTS}::test_a_different_second_report_is_refused[other0]",
+        failing_test=f"{_OUTCOME_TESTS}::test_a_different_second_report_is_refused[other0]",
     ),
     Guard(
         "outcome-user",
@@ -1807,7 +1807,7 @@ _CONTINUITY = (
             " user_id=owner.user_id",
             new='decision_id=call["decision_id"], workspace_id=owner.workspace_id',
         ),
-        red=_FOREIGN_OUTCOMES,
+        failing_test=_FOREIGN_OUTCOMES,
     ),
     Guard(
         "outcome-workspace",
@@ -1818,19 +1818,19 @@ _CONTINUITY = (
             " user_id=owner.user_id",
             new='decision_id=call["decision_id"], user_id=owner.user_id',
         ),
-        red=_FOREIGN_OUTCOMES,
+        failing_test=_FOREIGN_OUTCOMES,
     ),
     Guard(
         "outcome-needs-the-confirmation",
         "The outcome of a high-risk decision is not recorded before a person confirmed it",
         Patch(_OUTCOMES, old="    _require_confirmed(outcome.decision)\n", new=""),
-        red=f"{_OUTCOME_TESTS}::test_a_high_risk_decision_needs_confirmation_before_its_outcome",
+        failing_test=f"{_OUTCOME_TESTS}::test_a_high_risk_decision_needs_confirmation_before_its_outcome",
     ),
     Guard(
         "outcome-lock",
         "Concurrent reports of one outcome are recorded once",
         Patch(_OUTCOMES, old="    owner.lock()\n    outcome = (", new="    outcome = ("),
-        red=f"{_OUTCOME_TESTS}::test_concurrent_reports_add_evidence_once",
+        failing_test=f"{_OUTCOME_TESTS}::test_concurrent_reports_add_evidence_once",
     ),
     Guard(
         "reliability-after-a-high-risk-decision",
@@ -1840,7 +1840,7 @@ _CONTINUITY = (
             old='if Outcome.objects.filter(**own, layer="L4", opened_at__gt=since).exists():',
             new="if False:",
         ),
-        red=f"{_OUTCOME_TESTS}::test_reliability_is_frozen_for_a_week_after_an_l4_decision",
+        failing_test=f"{_OUTCOME_TESTS}::test_reliability_is_frozen_for_a_week_after_an_l4_decision",
     ),
 )
 
@@ -1850,8 +1850,8 @@ _DRAFTS = "tests/decisions/chat/test_concurrent_evaluation.py"
 _SEPARATION = "tests/decisions/chat/test_workspace_separation.py"
 
 
-def _apart(
-    name: str, promise: str, *patches: tuple[str, str, str, str], red: str
+def _of_another_owner(
+    name: str, promise: str, *patches: tuple[str, str, str, str], test: str
 ) -> tuple[Guard, ...]:
     """Return two guards: without the filter by workspace, and without the filter by user.
 
@@ -1866,7 +1866,7 @@ def _apart(
                 Patch(file, old=both, new=(of_user, of_workspace)[column == "user"])
                 for file, both, of_user, of_workspace in patches
             ),
-            red=f"{_SEPARATION}::{red}[another {column}]",
+            failing_test=f"{_SEPARATION}::{test}[another {column}]",
         )
         for column in ("workspace", "user")
     )
@@ -1881,7 +1881,7 @@ _CHATS = (
             old="opened = open_confirmation(decision) if evaluation.gate.hit else None",
             new="opened = None",
         ),
-        red=f"{_CHAT_TESTS}::test_a_risky_message_waits_for_a_person",
+        failing_test=f"{_CHAT_TESTS}::test_a_risky_message_waits_for_a_person",
     ),
     Guard(
         "decision-is-audited",
@@ -1891,7 +1891,7 @@ _CHATS = (
             old='    _record(principal, decision, trace["trace_id"])\n',
             new="",
         ),
-        red=f"{_CHAT_TESTS}::test_a_decision_writes_one_row_of_each_kind",
+        failing_test=f"{_CHAT_TESTS}::test_a_decision_writes_one_row_of_each_kind",
     ),
     Guard(
         "chat-key",
@@ -1901,7 +1901,7 @@ _CHATS = (
             old="if is_used or now.conversation_at != turn.seen_at:",
             new="if now.conversation_at != turn.seen_at:",
         ),
-        red=f"{_CHAT_KEYS}::test_a_repeated_key_and_body_returns_the_same_answer_without_the_token",
+        failing_test=f"{_CHAT_KEYS}::test_a_repeated_key_and_body_returns_the_same_answer_without_the_token",
     ),
     Guard(
         "chat-key-of-another-message",
@@ -1911,7 +1911,7 @@ _CHATS = (
             old="if row is not None and row.call_digest not in call.digests:",
             new="if False:",
         ),
-        red=f"{_CHAT_KEYS}::"
+        failing_test=f"{_CHAT_KEYS}::"
         "test_the_same_key_with_another_body_is_a_conflict_and_audited[changed0]",
     ),
     Guard(
@@ -1922,13 +1922,13 @@ _CHATS = (
             old="if is_used or now.conversation_at != turn.seen_at:",
             new="if is_used:",
         ),
-        red=f"{_DRAFTS}::test_a_message_is_evaluated_again_after_another_one_in_its_known_session",
+        failing_test=f"{_DRAFTS}::test_a_message_is_evaluated_again_after_another_one_in_its_known_session",
     ),
     Guard(
         "chat-newer-events",
         "A message is compared with high-risk events that were recorded meanwhile",
         Patch(_CHAT, old="if now.last_event_id != draft.last_event_id:", new="if False:"),
-        red=f"{_DRAFTS}::test_an_l4_event_of_another_session_recorded_meanwhile_counts[0]",
+        failing_test=f"{_DRAFTS}::test_an_l4_event_of_another_session_recorded_meanwhile_counts[0]",
     ),
     Guard(
         "chat-newer-events-user",
@@ -1938,7 +1938,7 @@ _CHATS = (
             old="workspace_id=owner.workspace_id, user_id=owner.user_id, pk__gt=past.last_event_id",
             new="workspace_id=owner.workspace_id, pk__gt=past.last_event_id",
         ),
-        red=f"{_DRAFTS}::test_an_l4_event_of_another_user_recorded_meanwhile_does_not_count",
+        failing_test=f"{_DRAFTS}::test_an_l4_event_of_another_user_recorded_meanwhile_does_not_count",
     ),
     Guard(
         "chat-lock",
@@ -1948,9 +1948,9 @@ _CHATS = (
             old="        owner.lock()  # one message of a user at a time\n",
             new="",
         ),
-        red=f"{_CHAT_KEYS}::test_twenty_concurrent_calls_with_one_key_make_one_decision",
+        failing_test=f"{_CHAT_KEYS}::test_twenty_concurrent_calls_with_one_key_make_one_decision",
     ),
-    *_apart(
+    *_of_another_owner(
         "chat-session",
         "A message does not continue a conversation",
         (
@@ -1965,9 +1965,9 @@ _CHATS = (
             "WHERE %s <> '' AND user_id = %s AND session_id = %s",
             "WHERE workspace_id = %s AND %s <> '' AND session_id = %s",
         ),
-        red="test_a_session_of_the_same_name_is_another_conversation",
+        test="test_a_session_of_the_same_name_is_another_conversation",
     ),
-    *_apart(
+    *_of_another_owner(
         "chat-key",
         "A key is not that",
         (
@@ -1983,9 +1983,9 @@ _CHATS = (
             "WHERE %s <> '' AND user_id = %s AND idempotency_key = %s",
             "WHERE workspace_id = %s AND %s <> '' AND idempotency_key = %s",
         ),
-        red="test_the_same_key_is_another_message",
+        test="test_the_same_key_is_another_message",
     ),
-    *_apart(
+    *_of_another_owner(
         "chat-past",
         "A message is not compared with events",
         (
@@ -1994,9 +1994,9 @@ _CHATS = (
             "Event.objects.filter(user_id=owner.user_id)",
             "Event.objects.filter(workspace_id=owner.workspace_id)",
         ),
-        red="test_an_event_beside_is_not_compared",
+        test="test_an_event_beside_is_not_compared",
     ),
-    *_apart(
+    *_of_another_owner(
         "chat-failures",
         "The score of a message is not lowered by failures",
         (
@@ -2005,7 +2005,7 @@ _CHATS = (
             "            user_id=owner.user_id,\n",
             "            workspace_id=owner.workspace_id,\n",
         ),
-        red="test_a_failure_beside_lowers_no_score",
+        test="test_a_failure_beside_lowers_no_score",
     ),
 )
 
@@ -2032,7 +2032,7 @@ _ADMIN = (
                 old=f'"""Refuse to {verb} rows."""\n        return False',
                 new=f'"""Refuse to {verb} rows."""\n        return True',
             ),
-            red=_ADMIN_ACCESS,
+            failing_test=_ADMIN_ACCESS,
         )
         for verb in ("add", "change", "delete")
     ),
@@ -2044,19 +2044,19 @@ _ADMIN = (
             old="if not self.has_view_permission(request):",
             new="if False:",
         ),
-        red=f"{_AUDIT_ADMIN}::test_an_export_needs_the_permission_and_a_post",
+        failing_test=f"{_AUDIT_ADMIN}::test_an_export_needs_the_permission_and_a_post",
     ),
     Guard(
         "admin-audit-forged-row",
         "The page of an audit row shows that its MAC is wrong",
         Patch("decisions/admin/audit.py", old="if is_genuine(entry):", new="if True:"),
-        red=f"{_AUDIT_ADMIN}::test_an_entry_with_a_wrong_mac_is_reported",
+        failing_test=f"{_AUDIT_ADMIN}::test_an_entry_with_a_wrong_mac_is_reported",
     ),
     Guard(
         "admin-redacts-json",
         "JSON on an admin page contains no secret",
         Patch(_FORMATTING, old="safe = redact(value)", new="safe = value"),
-        red=f"{_AUDIT_ADMIN}::test_metadata_is_escaped_and_without_secrets",
+        failing_test=f"{_AUDIT_ADMIN}::test_metadata_is_escaped_and_without_secrets",
     ),
     Guard(
         "admin-redacts-lines",
@@ -2066,7 +2066,7 @@ _ADMIN = (
             old='return shorten(redact(" · ".join(parts)), length)',
             new='return shorten(" · ".join(parts), length)',
         ),
-        red=f"{_AUDIT_ADMIN}::test_metadata_is_escaped_and_without_secrets",
+        failing_test=f"{_AUDIT_ADMIN}::test_metadata_is_escaped_and_without_secrets",
     ),
     Guard(
         "admin-creates-token",
@@ -2076,7 +2076,7 @@ _ADMIN = (
             old="if not self.has_create_permission(request):",
             new="if False:",
         ),
-        red=_TOKEN_RIGHTS,
+        failing_test=_TOKEN_RIGHTS,
     ),
     Guard(
         "admin-revokes-token",
@@ -2087,7 +2087,7 @@ _ADMIN = (
             "            raise PermissionDenied\n        self._revoke",
             new="        self._revoke",
         ),
-        red=_TOKEN_RIGHTS,
+        failing_test=_TOKEN_RIGHTS,
     ),
     Guard(
         "admin-changes-token",
@@ -2098,13 +2098,13 @@ _ADMIN = (
             "            raise PermissionDenied\n        form =",
             new="        form =",
         ),
-        red=_TOKEN_RIGHTS,
+        failing_test=_TOKEN_RIGHTS,
     ),
     Guard(
         "admin-creates-rule",
         "Creating a policy rule in the admin needs its permission",
         Patch(_RULE_ADMIN, old="if not self.has_create_permission(request):", new="if False:"),
-        red=_RULE_RIGHTS,
+        failing_test=_RULE_RIGHTS,
     ),
     Guard(
         "admin-changes-rule",
@@ -2115,7 +2115,7 @@ _ADMIN = (
             "            raise PermissionDenied\n        rule =",
             new="        rule =",
         ),
-        red=_RULE_RIGHTS,
+        failing_test=_RULE_RIGHTS,
     ),
     Guard(
         "admin-retires-rule",
@@ -2126,7 +2126,7 @@ _ADMIN = (
             "            raise PermissionDenied\n        try:",
             new="        try:",
         ),
-        red=_RULE_RIGHTS,
+        failing_test=_RULE_RIGHTS,
     ),
     Guard(
         "admin-creates-principal",
@@ -2136,7 +2136,7 @@ _ADMIN = (
             old='return request.user.has_perm(f"{self.opts.app_label}.{codename}")',
             new="return bool(codename)",
         ),
-        red="tests/decisions/admin/test_principals.py::"
+        failing_test="tests/decisions/admin/test_principals.py::"
         "test_creating_a_row_needs_its_permission[tenant-fields0]",
     ),
     Guard(
@@ -2147,7 +2147,7 @@ _ADMIN = (
             old='if not str(data.get("name", "")).isprintable():',
             new="if False:",
         ),
-        red="tests/decisions/admin/test_principals.py::"
+        failing_test="tests/decisions/admin/test_principals.py::"
         "test_an_invalid_or_duplicate_name_creates_nothing[a\\u202eb]",
     ),
     Guard(
@@ -2159,7 +2159,7 @@ _ADMIN = (
             " transaction\n",
             new="",
         ),
-        red=f"{_OPERATORS}::test_operators_are_not_deleted_in_bulk",
+        failing_test=f"{_OPERATORS}::test_operators_are_not_deleted_in_bulk",
     ),
     Guard(
         "admin-operator-is-audited",
@@ -2169,7 +2169,7 @@ _ADMIN = (
             old='        record(_audit_event(request, "changed", obj, fields=fields))\n',
             new="",
         ),
-        red=f"{_OPERATORS}::"
+        failing_test=f"{_OPERATORS}::"
         "test_an_operator_is_added_changed_and_deleted_and_each_event_is_audited",
     ),
     Guard(
@@ -2181,7 +2181,7 @@ _ADMIN = (
             ' fields=["Password"]))\n',
             new="        pass\n",
         ),
-        red=f"{_OPERATORS}::test_a_change_of_ones_own_password_is_audited_too",
+        failing_test=f"{_OPERATORS}::test_a_change_of_ones_own_password_is_audited_too",
     ),
     Guard(
         "admin-rule-change-is-audited",
@@ -2192,7 +2192,7 @@ _ADMIN = (
             " before=_as_dict(old))\n",
             new="",
         ),
-        red="tests/decisions/authorization/test_policy.py::test_a_changed_rule_keeps_its_previous_version",
+        failing_test="tests/decisions/authorization/test_policy.py::test_a_changed_rule_keeps_its_previous_version",
     ),
 )
 
@@ -2273,7 +2273,7 @@ _CONSTRAINTS = (
             f"constraint-{name.replace('_', '-')}",
             f"The database refuses {refused}",
             Sql(f"ALTER TABLE decisions_{table} DROP CONSTRAINT {name}"),
-            red=f"{test}[{name}]",
+            failing_test=f"{test}[{name}]",
         )
         for test, constraints in ((_CONTRADICTION, _CHECKS), (_REPETITION, _UNIQUES))
         for name, table, refused in constraints
@@ -2283,7 +2283,7 @@ _CONSTRAINTS = (
             f"constraint-{name.replace('_', '-')}",
             f"The database refuses {refused}",
             Sql(f"DROP INDEX {name}", sqlite=f"DROP INDEX {name}"),
-            red=f"{_REPETITION}[{name}]",
+            failing_test=f"{_REPETITION}[{name}]",
         )
         for name, refused in _INDEXES
     ),

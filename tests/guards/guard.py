@@ -51,7 +51,7 @@ class Sql:
 class Guard:
     """A protection and the test that notices its removal.
 
-    `promise` says what holds while the protection is there; `red` is the id of the test that must
+    `promise` says what holds while the protection is there; `failing_test` is the id of the test that must
     fail without it; `database` is where a guard with patches runs.
     """
 
@@ -59,7 +59,7 @@ class Guard:
     promise: str
     removal: Patch | tuple[Patch, ...] | Sql
     _: KW_ONLY
-    red: str
+    failing_test: str
     database: str = "postgresql"
 
     @property

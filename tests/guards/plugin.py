@@ -55,7 +55,13 @@ def remove_by_sql(django_db_setup: None, django_db_blocker: Any) -> None:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Append the outcome of a phase that ran the test, or in which it could not run."""
     if report.when == "call" or report.outcome != "passed":
-        line = {"test": report.nodeid, "when": report.when, "outcome": report.outcome}
+        crash = getattr(report.longrepr, "reprcrash", None)
+        line = {
+            "test": report.nodeid,
+            "when": report.when,
+            "outcome": report.outcome,
+            "message": crash.message.splitlines()[0] if crash and crash.message else "",
+        }
         with Path(os.environ["CONTINUITY_TEST_GUARD_RESULTS"]).open("a") as file:
             file.write(json.dumps(line) + "\n")
 

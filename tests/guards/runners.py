@@ -65,20 +65,20 @@ _PATHS = (
         "path-dot-dot",
         "A path with `..` is refused, also where it stays inside of the workspace",
         Patch("runners/workspace/files/paths.py", 'if not part.strip(". "):', "if False:"),
-        red=f"{_PROFILE}::test_the_image_must_be_a_file_in_the_figure_folder"
+        failing_test=f"{_PROFILE}::test_the_image_must_be_a_file_in_the_figure_folder"
         "[../bgm/title.wav-PathDenied]",
     ),
     Guard(
         "path-absolute",
         "An absolute path is refused",
         Patch("runners/workspace/files/paths.py", 'if path.startswith("/"):', "if False:"),
-        red=f"{_FORBIDDEN_WRITE}[True-/etc/x-PathDenied]",
+        failing_test=f"{_FORBIDDEN_WRITE}[True-/etc/x-PathDenied]",
     ),
     Guard(
         "path-forbidden-name",
         "A path with a forbidden name is refused",
         Patch("runners/workspace/files/paths.py", "if forbidden.matches(part):", "if False:"),
-        red=f"{_FORBIDDEN_WRITE}[True-.git/config-PathDenied]",
+        failing_test=f"{_FORBIDDEN_WRITE}[True-.git/config-PathDenied]",
     ),
     Guard(
         "path-forbidden-names-not-listed",
@@ -88,14 +88,14 @@ _PATHS = (
             "return Found(forbidden.allowed(files), forbidden.allowed(folders))",
             "return Found(files, folders)",
         ),
-        red=f"{_READING}::test_a_list_has_one_level_without_globs_and_the_depth_of_the_globs"
+        failing_test=f"{_READING}::test_a_list_has_one_level_without_globs_and_the_depth_of_the_globs"
         "_with_them",
     ),
     Guard(
         "glob-dot-dot",
         "A glob that leads out of its folder is refused",
         Patch("runners/workspace/files/globs.py", 'if ".." in glob.split("/"):', "if False:"),
-        red=f"{_READING}::test_an_impossible_list_is_refused_with_a_hint[.-globs2-PathDenied]",
+        failing_test=f"{_READING}::test_an_impossible_list_is_refused_with_a_hint[.-globs2-PathDenied]",
     ),
     Guard(
         "links-out-of-the-workspace",
@@ -105,7 +105,7 @@ _PATHS = (
             "_OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)",
             "_OpenHow(flags | os.O_CLOEXEC, 0, 0)",
         ),
-        red=f"{_FORBIDDEN_WRITE}[True-link/x.txt-PathDenied]",
+        failing_test=f"{_FORBIDDEN_WRITE}[True-link/x.txt-PathDenied]",
     ),
     Guard(
         "links-inside-of-the-workspace",
@@ -115,7 +115,7 @@ _PATHS = (
             "_BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)",
             "_BENEATH)",
         ),
-        red=f"{_READING}::test_a_link_to_a_forbidden_folder_is_not_followed[at once]",
+        failing_test=f"{_READING}::test_a_link_to_a_forbidden_folder_is_not_followed[at once]",
     ),
     Guard(
         "links-without-openat2",
@@ -125,7 +125,7 @@ _PATHS = (
             "flags | os.O_NOFOLLOW | os.O_CLOEXEC",
             "flags | os.O_CLOEXEC",
         ),
-        red=f"{_READING}::test_a_link_to_a_forbidden_folder_is_not_followed[step by step]",
+        failing_test=f"{_READING}::test_a_link_to_a_forbidden_folder_is_not_followed[step by step]",
     ),
     Guard(
         "file-type-after-opening",
@@ -135,7 +135,7 @@ _PATHS = (
             "            require_regular_file(info, path)\n            data =",
             "            data =",
         ),
-        red=f"{_READING}::test_a_file_that_becomes_a_pipe_after_its_check_is_not_read",
+        failing_test=f"{_READING}::test_a_file_that_becomes_a_pipe_after_its_check_is_not_read",
     ),
     Guard(
         "searched-links",
@@ -152,7 +152,7 @@ _PATHS = (
                 "flags = READ_FLAGS | os.O_CLOEXEC",
             ),
         ),
-        red=f"{_SEARCH}::test_binary_large_forbidden_and_linked_files_are_not_searched",
+        failing_test=f"{_SEARCH}::test_binary_large_forbidden_and_linked_files_are_not_searched",
     ),
     Guard(
         "read-size",
@@ -162,7 +162,7 @@ _PATHS = (
             "read_descriptor(found, info.st_size, limit) if info.st_size <= limit else None",
             "read_descriptor(found, info.st_size, info.st_size)",
         ),
-        red=f"{_READING}::test_a_caller_may_lower_the_limit_and_never_raise_it",
+        failing_test=f"{_READING}::test_a_caller_may_lower_the_limit_and_never_raise_it",
     ),
     Guard(
         "read-size-of-the-workspace",
@@ -172,7 +172,7 @@ _PATHS = (
             "limit = min(workspace.policy.max_read_bytes, args.max_bytes or",
             "limit = (args.max_bytes or",
         ),
-        red=f"{_READING}::test_a_caller_may_lower_the_limit_and_never_raise_it",
+        failing_test=f"{_READING}::test_a_caller_may_lower_the_limit_and_never_raise_it",
     ),
     Guard(
         "search-size",
@@ -182,7 +182,7 @@ _PATHS = (
             "if size > limit or not stat.S_ISREG(info.st_mode):",
             "limit = max(size, limit)\n            if not stat.S_ISREG(info.st_mode):",
         ),
-        red=f"{_SEARCH}::test_binary_large_forbidden_and_linked_files_are_not_searched",
+        failing_test=f"{_SEARCH}::test_binary_large_forbidden_and_linked_files_are_not_searched",
     ),
     Guard(
         "profile-name",
@@ -192,7 +192,7 @@ _PATHS = (
             'if "/" in name or "\\\\" in name or name.startswith("."):',
             "if False:",
         ),
-        red=f"{_PROFILE}::test_a_name_must_be_a_valid_file_name[a/b-PathDenied]",
+        failing_test=f"{_PROFILE}::test_a_name_must_be_a_valid_file_name[a/b-PathDenied]",
     ),
     Guard(
         "profile-of-another-kind",
@@ -202,7 +202,7 @@ _PATHS = (
             "        current = None\n",
             "        current = {}\n",
         ),
-        red=f"{_PROFILE}::test_a_file_that_is_not_a_definition_is_not_overwritten[not json]",
+        failing_test=f"{_PROFILE}::test_a_file_that_is_not_a_definition_is_not_overwritten[not json]",
     ),
 )
 
@@ -215,13 +215,13 @@ _WRITES = (
             "if ancestor == name and info.st_nlink > 1:",
             "if False:",
         ),
-        red=f"{_FORBIDDEN_WRITE}[True-twice.txt-PathDenied]",
+        failing_test=f"{_FORBIDDEN_WRITE}[True-twice.txt-PathDenied]",
     ),
     Guard(
         "hard-link-replacement",
         "A file with a second hard link is not replaced, whatever tool writes it",
         Patch("runners/workspace/files/atomic_replace.py", "if info.st_nlink > 1:", "if False:"),
-        red=f"{_RUNNER_TOOLS}::test_hard_links_and_policy_files_are_not_written[twice]",
+        failing_test=f"{_RUNNER_TOOLS}::test_hard_links_and_policy_files_are_not_written[twice]",
     ),
     Guard(
         "policy-file-preview",
@@ -231,26 +231,26 @@ _WRITES = (
             'if is_policy_file(tuple(name.split("/"))):',
             "if False:",
         ),
-        red=f"{_FORBIDDEN_WRITE}[True-below/continuity.workspace.json-PathDenied]",
+        failing_test=f"{_FORBIDDEN_WRITE}[True-below/continuity.workspace.json-PathDenied]",
     ),
     Guard(
         "policy-file-replacement",
         "A policy file is not replaced, whatever tool writes it",
         Patch("runners/workspace/files/sandbox.py", "if is_policy_file(parts):", "if False:"),
-        red=f"{_RUNNER_TOOLS}::test_hard_links_and_policy_files_are_not_written"
+        failing_test=f"{_RUNNER_TOOLS}::test_hard_links_and_policy_files_are_not_written"
         "[continuity.workspace.json]",
     ),
     Guard(
         "write-size",
         "A file above the limit is not written",
         Patch("runners/workspace/writing/write_text.py", "    if size > limit:", "    if False:"),
-        red=f"{_WRITING}::test_only_text_within_the_size_limit_is_written",
+        failing_test=f"{_WRITING}::test_only_text_within_the_size_limit_is_written",
     ),
     Guard(
         "write-needs-a-preview",
         "A write that was not previewed is refused",
         Patch("runners/workspace/writing/write_text.py", "if require_preview:", "if False:"),
-        red=f"{_WRITING}::test_a_write_without_a_preview_is_refused",
+        failing_test=f"{_WRITING}::test_a_write_without_a_preview_is_refused",
     ),
     Guard(
         "preview-of-another-caller",
@@ -260,7 +260,7 @@ _WRITES = (
             "parts = [self.principal_id, self.path,",
             'parts = ["", self.path,',
         ),
-        red=f"{_WRITING}::test_a_write_without_a_preview_is_refused",
+        failing_test=f"{_WRITING}::test_a_write_without_a_preview_is_refused",
     ),
     Guard(
         "preview-of-other-content",
@@ -270,7 +270,7 @@ _WRITES = (
             "self.mode, hashlib.sha256(self.data).hexdigest()]",
             "self.mode]",
         ),
-        red=f"{_WRITING}::test_a_write_without_a_preview_is_refused",
+        failing_test=f"{_WRITING}::test_a_write_without_a_preview_is_refused",
     ),
     Guard(
         "preview-of-an-earlier-file",
@@ -280,7 +280,7 @@ _WRITES = (
             'over = "absent" if base is None else hashlib.sha256(base).hexdigest()[:24]',
             'over = "any"',
         ),
-        red=f"{_WRITING}::test_a_file_that_changed_after_its_preview_is_not_written[other content]",
+        failing_test=f"{_WRITING}::test_a_file_that_changed_after_its_preview_is_not_written[other content]",
     ),
     Guard(
         "preview-expires",
@@ -290,7 +290,7 @@ _WRITES = (
             "    delete_expired_previews(state)\n    if (folder",
             "    if (folder",
         ),
-        red=f"{_WRITING}::test_a_preview_expires_after_15_minutes",
+        failing_test=f"{_WRITING}::test_a_preview_expires_after_15_minutes",
     ),
     Guard(
         "write-key-done-once",
@@ -300,7 +300,7 @@ _WRITES = (
             "(before := keyed.find_done()) is not None:",
             "(before := None) is not None:",
         ),
-        red=f"{_WRITING}::test_a_key_writes_once_and_then_returns_the_same_answer",
+        failing_test=f"{_WRITING}::test_a_key_writes_once_and_then_returns_the_same_answer",
     ),
     Guard(
         "write-key-compares-content",
@@ -310,7 +310,7 @@ _WRITES = (
             "if digest != self.write.digest():",
             "if False:",
         ),
-        red=f"{_WRITING}::test_a_key_used_for_another_write_is_a_conflict",
+        failing_test=f"{_WRITING}::test_a_key_used_for_another_write_is_a_conflict",
     ),
     Guard(
         "write-key-of-its-caller",
@@ -320,13 +320,13 @@ _WRITES = (
             "scope = json.dumps([self.write.principal_id, self.write.path, self.key])",
             "scope = json.dumps([self.write.path, self.key])",
         ),
-        red=f"{_WRITING}::test_a_key_used_for_another_write_is_a_conflict",
+        failing_test=f"{_WRITING}::test_a_key_used_for_another_write_is_a_conflict",
     ),
     Guard(
         "one-writer-a-file",
         "Two writers do not write the same file at once",
         Patch("runners/workspace/writing/file_lock.py", "fcntl.LOCK_EX |", "fcntl.LOCK_SH |"),
-        red=f"{_WRITING}::test_a_write_waits_for_another_writer_and_then_reports_it",
+        failing_test=f"{_WRITING}::test_a_write_waits_for_another_writer_and_then_reports_it",
     ),
     Guard(
         "change-during-the-write",
@@ -336,19 +336,19 @@ _WRITES = (
             "        _check_target(folder, name, path, expect)\n        _put(",
             "        _put(",
         ),
-        red=f"{_CONFLICTS}::test_a_file_that_another_writes_during_the_write_stays",
+        failing_test=f"{_CONFLICTS}::test_a_file_that_another_writes_during_the_write_stays",
     ),
     Guard(
         "new-file-replaces-none",
         "A new file does not replace one that was created at the last moment",
         Patch("runners/workspace/files/atomic_replace.py", "    if is_new:", "    if False:"),
-        red=f"{_CONFLICTS}::test_a_new_file_does_not_replace_one_created_at_the_last_moment",
+        failing_test=f"{_CONFLICTS}::test_a_new_file_does_not_replace_one_created_at_the_last_moment",
     ),
     Guard(
         "content-on-disk-before-the-rename",
         "A file's new content is on disk before it replaces the old",
         Patch("runners/workspace/files/atomic_replace.py", "os.fsync(new)", "os.fstat(new)"),
-        red=f"{_CONFLICTS}::test_the_new_content_is_on_disk_before_it_replaces_the_old",
+        failing_test=f"{_CONFLICTS}::test_the_new_content_is_on_disk_before_it_replaces_the_old",
     ),
     Guard(
         "failed-write-undone",
@@ -358,7 +358,7 @@ _WRITES = (
             "            finish_or_undo(state, pending, is_own_write=True)\n",
             "",
         ),
-        red=f"{_CONFLICTS}::test_a_failed_write_is_not_answered_as_done_under_its_key[new-third]",
+        failing_test=f"{_CONFLICTS}::test_a_failed_write_is_not_answered_as_done_under_its_key[new-third]",
     ),
     Guard(
         "pending-write-recorded",
@@ -368,7 +368,7 @@ _WRITES = (
             "            self.lock.write_record(pending.as_record())\n",
             "",
         ),
-        red=f"{_CONFLICTS}::test_the_note_of_a_write_is_on_disk_before_the_snapshot",
+        failing_test=f"{_CONFLICTS}::test_the_note_of_a_write_is_on_disk_before_the_snapshot",
     ),
     Guard(
         "canceled-preview-permits-nothing",
@@ -380,7 +380,7 @@ _WRITES = (
             "            workspace, args.path, args.content, mode=args.mode\n"
             "        ), p.record())[0]\n    )",
         ),
-        red=f"{_INTERRUPTED}::test_a_preview_that_timed_out_does_not_permit_the_write",
+        failing_test=f"{_INTERRUPTED}::test_a_preview_that_timed_out_does_not_permit_the_write",
     ),
     Guard(
         "snapshot-forbidden-later",
@@ -390,7 +390,7 @@ _WRITES = (
             "if not is_path_allowed(found.path, forbidden):",
             "if False:",
         ),
-        red=f"{_SNAPSHOTS}::test_a_file_that_was_forbidden_later_is_neither_listed_nor_returned",
+        failing_test=f"{_SNAPSHOTS}::test_a_file_that_was_forbidden_later_is_neither_listed_nor_returned",
     ),
     Guard(
         "snapshot-forbidden-later-not-listed",
@@ -400,7 +400,7 @@ _WRITES = (
             "            and is_path_allowed(snapshot.path, forbidden)\n",
             "",
         ),
-        red=f"{_SNAPSHOTS}::test_a_file_that_was_forbidden_later_is_neither_listed_nor_returned",
+        failing_test=f"{_SNAPSHOTS}::test_a_file_that_was_forbidden_later_is_neither_listed_nor_returned",
     ),
     Guard(
         "snapshot-hash",
@@ -410,7 +410,7 @@ _WRITES = (
             "if not hashlib.sha256(content).hexdigest().startswith(found.content_hash):",
             "if False:",
         ),
-        red=f"{_SNAPSHOTS}::test_a_changed_content_is_reported[y]",
+        failing_test=f"{_SNAPSHOTS}::test_a_changed_content_is_reported[y]",
     ),
     Guard(
         "restore-needs-a-preview",
@@ -420,13 +420,13 @@ _WRITES = (
             "write_text(workspace, snapshot.path, then, require_preview=True)",
             "write_text(workspace, snapshot.path, then)",
         ),
-        red=f"{_RESTORE}::test_without_a_preview_of_the_current_file_nothing_is_written[False]",
+        failing_test=f"{_RESTORE}::test_without_a_preview_of_the_current_file_nothing_is_written[False]",
     ),
     Guard(
         "restore-policy",
         "Policy is evaluated before a file is restored",
         Patch("runners/targets/snapshots.py", "approval = admit_call(request)", "approval = None"),
-        red=f"{_RESTORE}::test_policy_can_deny_a_restore_and_an_operator_needs_no_confirmation[deny]",
+        failing_test=f"{_RESTORE}::test_policy_can_deny_a_restore_and_an_operator_needs_no_confirmation[deny]",
     ),
 )
 
@@ -441,7 +441,7 @@ _WORKSPACE_POLICY = (
             "        if not is_reported:\n            raise\n",
             "",
         ),
-        red=f"{_TOOL_CALLS}::test_an_invalid_policy_file_is_reported_and_every_other_tool_fails[rest]",
+        failing_test=f"{_TOOL_CALLS}::test_an_invalid_policy_file_is_reported_and_every_other_tool_fails[rest]",
     ),
     Guard(
         "unknown-policy-key",
@@ -451,7 +451,7 @@ _WORKSPACE_POLICY = (
             'class _Policies(BaseModel):\n    model_config = ConfigDict(extra="forbid")',
             'class _Policies(BaseModel):\n    model_config = ConfigDict(extra="ignore")',
         ),
-        red=f"{_TOOL_CALLS}::test_an_invalid_policy_file_is_reported_and_every_other_tool_fails[rest]",
+        failing_test=f"{_TOOL_CALLS}::test_an_invalid_policy_file_is_reported_and_every_other_tool_fails[rest]",
     ),
     Guard(
         "policy-file-forbids",
@@ -461,7 +461,7 @@ _WORKSPACE_POLICY = (
             "forbidden=_union(base.forbidden, policies.forbiddenDirs),",
             "forbidden=base.forbidden,",
         ),
-        red=f"{_POLICY_FILE_TEST}[adds a name]",
+        failing_test=f"{_POLICY_FILE_TEST}[adds a name]",
     ),
     Guard(
         "policy-file-allows-no-name",
@@ -471,7 +471,7 @@ _WORKSPACE_POLICY = (
             "forbidden=_union(base.forbidden, policies.forbiddenDirs),",
             "forbidden=tuple(policies.forbiddenDirs),",
         ),
-        red=f"{_POLICY_FILE_TEST}[removes no name]",
+        failing_test=f"{_POLICY_FILE_TEST}[removes no name]",
     ),
     Guard(
         "policy-file-read-size",
@@ -481,7 +481,7 @@ _WORKSPACE_POLICY = (
             "limit if own_limit is None else min(limit, own_limit)",
             "limit if own_limit is None else own_limit",
         ),
-        red=f"{_POLICY_FILE_TEST}[raises no size]",
+        failing_test=f"{_POLICY_FILE_TEST}[raises no size]",
     ),
     Guard(
         "policy-file-preview-rule",
@@ -491,7 +491,7 @@ _WORKSPACE_POLICY = (
             "base.write_requires_diff or policies.writeRequiresDiff",
             "policies.writeRequiresDiff",
         ),
-        red=f"{_POLICY_FILE_TEST}[keeps previews]",
+        failing_test=f"{_POLICY_FILE_TEST}[keeps previews]",
     ),
     Guard(
         "policy-file-commands",
@@ -501,7 +501,7 @@ _WORKSPACE_POLICY = (
             "names if allowed is None else tuple(name for name in names if name in allowed)",
             "names if allowed is None else tuple(allowed)",
         ),
-        red=f"{_POLICY_FILE_TEST}[adds no script]",
+        failing_test=f"{_POLICY_FILE_TEST}[adds no script]",
     ),
     Guard(
         "data-folder-of-a-workspace",
@@ -511,13 +511,13 @@ _WORKSPACE_POLICY = (
             "defaults = replace(base, forbidden=_union(base.forbidden, (DATA_DIRECTORY,)))",
             "defaults = base",
         ),
-        red=f"{_TOOL_CALLS}::test_the_data_folder_of_an_installation_is_forbidden[rest]",
+        failing_test=f"{_TOOL_CALLS}::test_the_data_folder_of_an_installation_is_forbidden[rest]",
     ),
     Guard(
         "own-home-in-a-workspace",
         "This installation's own home is forbidden in a workspace that contains it",
         Patch("runners/targets/workspaces.py", "if home.is_relative_to(root):", "if False:"),
-        red=f"{_WORKSPACES}::test_a_home_of_any_name_is_forbidden_inside_the_root",
+        failing_test=f"{_WORKSPACES}::test_a_home_of_any_name_is_forbidden_inside_the_root",
     ),
     Guard(
         "developer-mode",
@@ -527,7 +527,7 @@ _WORKSPACE_POLICY = (
             "if tool.developer and not workspace.policy.developer:",
             "if False:",
         ),
-        red=f"{_TOOL_CALLS}::test_scripts_and_pages_need_developer_mode_and_a_local_caller[rest]",
+        failing_test=f"{_TOOL_CALLS}::test_scripts_and_pages_need_developer_mode_and_a_local_caller[rest]",
     ),
     Guard(
         "developer-mode-in-the-tool",
@@ -537,7 +537,7 @@ _WORKSPACE_POLICY = (
             "if not workspace.policy.developer:",
             "if False:",
         ),
-        red=f"{_COMMAND}::test_execute_command_requires_developer_mode",
+        failing_test=f"{_COMMAND}::test_execute_command_requires_developer_mode",
     ),
     Guard(
         "developer-mode-for-local-callers",
@@ -547,7 +547,7 @@ _WORKSPACE_POLICY = (
             'if (tool.developer or tool.uses_browser) and trust != "local":',
             "if False:",
         ),
-        red=f"{_TOOL_CALLS}::test_a_remote_caller_cannot_run_scripts_in_developer_mode",
+        failing_test=f"{_TOOL_CALLS}::test_a_remote_caller_cannot_run_scripts_in_developer_mode",
     ),
     Guard(
         "developer-mode-of-this-process",
@@ -557,7 +557,7 @@ _WORKSPACE_POLICY = (
             "if target.is_local and (enabled_here or developer_target == target.id):",
             "if target.is_local:",
         ),
-        red=f"{_WORKSPACES}::test_developer_mode_from_the_command_line_ends_with_its_process",
+        failing_test=f"{_WORKSPACES}::test_developer_mode_from_the_command_line_ends_with_its_process",
     ),
 )
 
@@ -568,7 +568,7 @@ _SCRIPTS = (
         Patch(
             "runners/workspace/scripts/package_scripts.py", "if name not in allowed:", "if False:"
         ),
-        red=f"{_COMMAND}::test_a_script_needs_both_the_policy_and_package_json",
+        failing_test=f"{_COMMAND}::test_a_script_needs_both_the_policy_and_package_json",
     ),
     Guard(
         "script-environment",
@@ -578,7 +578,7 @@ _SCRIPTS = (
             '            if name in _INHERITED or name.startswith("LC_")\n',
             "",
         ),
-        red=f"{_COMMAND}::test_a_script_does_not_inherit_the_workers_secrets",
+        failing_test=f"{_COMMAND}::test_a_script_does_not_inherit_the_workers_secrets",
     ),
     Guard(
         "script-arguments",
@@ -588,7 +588,7 @@ _SCRIPTS = (
             "f'{self.command} \"$@\"' if args",
             "f\"{self.command} {' '.join(args)}\" if args",
         ),
-        red=f"{_COMMAND}::test_the_shell_does_not_interpret_arguments",
+        failing_test=f"{_COMMAND}::test_the_shell_does_not_interpret_arguments",
     ),
     Guard(
         "script-arguments-size",
@@ -598,7 +598,7 @@ _SCRIPTS = (
             "if len(args) > MAX_ARGS or size > MAX_ARGS_BYTES:",
             "if False:",
         ),
-        red=f"{_COMMAND}::test_arguments_that_no_process_can_receive_are_refused[too many]",
+        failing_test=f"{_COMMAND}::test_arguments_that_no_process_can_receive_are_refused[too many]",
     ),
     Guard(
         "script-output-masked",
@@ -608,7 +608,7 @@ _SCRIPTS = (
             'return {"ok": status == 0, "logs": output.lines(ctx.mask)}',
             'return {"ok": status == 0, "logs": output.lines()}',
         ),
-        red=f"{_COMMAND}::test_secrets_of_the_run_are_masked_in_the_output",
+        failing_test=f"{_COMMAND}::test_secrets_of_the_run_are_masked_in_the_output",
     ),
     Guard(
         "script-output-size",
@@ -618,7 +618,7 @@ _SCRIPTS = (
             "while self._tail_bytes - len(self._tail[0]) >= TAIL_BYTES:",
             "while False:",
         ),
-        red=f"{_COMMAND}::test_long_output_is_cut_in_the_middle_with_a_note",
+        failing_test=f"{_COMMAND}::test_long_output_is_cut_in_the_middle_with_a_note",
     ),
     Guard(
         "dev-server-needs-developer-mode",
@@ -628,7 +628,7 @@ _SCRIPTS = (
             "if not workspace.policy.developer:",
             "if False:",
         ),
-        red=f"{_DEV_SCRIPT}::test_a_dev_script_is_not_started_for_other_callers[policy0]",
+        failing_test=f"{_DEV_SCRIPT}::test_a_dev_script_is_not_started_for_other_callers[policy0]",
     ),
     Guard(
         "preview-pages-stay-local",
@@ -639,7 +639,7 @@ _SCRIPTS = (
             "            raise EgressDenied(host)",
             "if not (found := loopback_addresses(host)):\n            return [_V4]",
         ),
-        red=f"{_PREVIEW}::test_a_request_to_another_host_is_blocked_and_logged",
+        failing_test=f"{_PREVIEW}::test_a_request_to_another_host_is_blocked_and_logged",
     ),
     Guard(
         "preview-of-own-port",
@@ -653,7 +653,7 @@ _SCRIPTS = (
             ),
             Patch("runners/network/loopback.py", "if port in self.closed_ports:", "if False:"),
         ),
-        red=f"{_LOCAL_PAGES}::test_redirects_by_name_are_not_followed_either"
+        failing_test=f"{_LOCAL_PAGES}::test_redirects_by_name_are_not_followed_either"
         "[http://localhost:8000/]",
     ),
     Guard(
@@ -664,13 +664,13 @@ _SCRIPTS = (
             "session = run_session.resources[key] = run_session.isolated_session(rule)",
             "session = run_session",
         ),
-        red=f"{_LOCAL_PAGES}::test_the_cookies_of_the_run_are_not_sent_to_local_pages",
+        failing_test=f"{_LOCAL_PAGES}::test_the_cookies_of_the_run_are_not_sent_to_local_pages",
     ),
     Guard(
         "screenshot-replaces-screenshots",
         "A screenshot replaces no file but an earlier screenshot",
         Patch("runners/workspace/tools/browser_action.py", "if not has_mark(before):", "if False:"),
-        red=f"{_LOCAL_PAGES}::test_a_screenshot_is_written_nowhere_else[game/bg.png-E_CONFLICT]",
+        failing_test=f"{_LOCAL_PAGES}::test_a_screenshot_is_written_nowhere_else[game/bg.png-E_CONFLICT]",
     ),
 )
 
@@ -683,7 +683,7 @@ _TARGETS = (
             "own = Q(workspace_id=caller.workspace_id) | Q(workspace_id__isnull=True)",
             "own = Q()",
         ),
-        red=f"{_REST_TARGETS}::test_a_target_of_another_workspace_is_not_found[GET-]",
+        failing_test=f"{_REST_TARGETS}::test_a_target_of_another_workspace_is_not_found[GET-]",
     ),
     Guard(
         "target-tenant",
@@ -693,7 +693,7 @@ _TARGETS = (
             "ExecutionTarget.objects.filter(own, tenant_id=caller.tenant_id)",
             "ExecutionTarget.objects.filter(own)",
         ),
-        red=f"{_REST_TARGETS}::test_a_shared_target_of_another_tenant_is_not_found",
+        failing_test=f"{_REST_TARGETS}::test_a_shared_target_of_another_tenant_is_not_found",
     ),
     Guard(
         "local-target-named",
@@ -703,7 +703,7 @@ _TARGETS = (
             'return found if caller.trust == "local" else found.filter(is_local=False)',
             "return found",
         ),
-        red=f"{_WORKSPACES}::test_the_local_folder_is_only_for_local_callers",
+        failing_test=f"{_WORKSPACES}::test_the_local_folder_is_only_for_local_callers",
     ),
     Guard(
         "local-target-by-default",
@@ -713,7 +713,7 @@ _TARGETS = (
             '    if caller.trust != "local":\n        return False\n',
             "",
         ),
-        red=f"{_WORKSPACES}::test_the_local_folder_is_only_for_local_callers",
+        failing_test=f"{_WORKSPACES}::test_the_local_folder_is_only_for_local_callers",
     ),
     Guard(
         "local-target-unchangeable",
@@ -723,25 +723,25 @@ _TARGETS = (
             "locked.filter(id=target_id, is_local=False)",
             "locked.filter(id=target_id)",
         ),
-        red=f"{_WORKSPACES}::test_the_target_of_the_local_folder_cannot_be_changed",
+        failing_test=f"{_WORKSPACES}::test_the_target_of_the_local_folder_cannot_be_changed",
     ),
     Guard(
         "disabled-workspace",
         "A disabled workspace is not opened",
         Patch("runners/targets/workspaces.py", "if not target.enabled:", "if False:"),
-        red=f"{_WORKSPACES}::test_a_disabled_workspace_target_is_not_replaced_by_another",
+        failing_test=f"{_WORKSPACES}::test_a_disabled_workspace_target_is_not_replaced_by_another",
     ),
     Guard(
         "disabled-runner",
         "A disabled runner is not called",
         Patch("runners/targets/runner_endpoint.py", "if not target.enabled:", "if False:"),
-        red=f"{_RUNNER_CALLS}::test_a_direct_call_of_a_disabled_runner_is_denied_and_audited",
+        failing_test=f"{_RUNNER_CALLS}::test_a_direct_call_of_a_disabled_runner_is_denied_and_audited",
     ),
     Guard(
         "root-of-a-new-target",
         "A target's root is below one of the allowed folders",
         Patch("runners/targets/targets.py", "if not is_allowed_root(root):", "if False:"),
-        red=f"{_WORKSPACES}::test_a_root_outside_the_allowed_ones_creates_no_target[/etc]",
+        failing_test=f"{_WORKSPACES}::test_a_root_outside_the_allowed_ones_creates_no_target[/etc]",
     ),
     Guard(
         "root-of-an-opened-target",
@@ -751,7 +751,7 @@ _TARGETS = (
             " or not _may_be_root(target, given.resolve()):",
             ":",
         ),
-        red=f"{_WORKSPACES}::test_a_root_that_became_a_link_outside_the_allowed_ones_is_not_opened",
+        failing_test=f"{_WORKSPACES}::test_a_root_that_became_a_link_outside_the_allowed_ones_is_not_opened",
     ),
     Guard(
         "root-in-the-home",
@@ -761,7 +761,7 @@ _TARGETS = (
             "return root.is_relative_to(settings.CONTINUITY_HOME.resolve())",
             "return False",
         ),
-        red=f"{_WORKSPACES}::test_the_home_directory_of_the_server_is_never_a_workspace[artifacts]",
+        failing_test=f"{_WORKSPACES}::test_the_home_directory_of_the_server_is_never_a_workspace[artifacts]",
     ),
     Guard(
         "root-hidden-from-remote-callers",
@@ -771,7 +771,7 @@ _TARGETS = (
             'row.kind == TargetKind.WORKSPACE and principal.trust != "local"',
             "False",
         ),
-        red=f"{_REST_TARGETS}::test_the_path_of_a_folder_is_returned_to_local_callers_only",
+        failing_test=f"{_REST_TARGETS}::test_the_path_of_a_folder_is_returned_to_local_callers_only",
     ),
     Guard(
         "shared-target-unchangeable",
@@ -781,7 +781,7 @@ _TARGETS = (
             "if row.workspace_id is None or row.is_local:",
             "if False:",
         ),
-        red=f"{_REST_TARGETS}::test_a_shared_target_is_readable_and_not_writable",
+        failing_test=f"{_REST_TARGETS}::test_a_shared_target_is_readable_and_not_writable",
     ),
     Guard(
         "target-id-of-another-workspace",
@@ -791,7 +791,7 @@ _TARGETS = (
             "if (found.tenant_id, found.workspace_id) != (fields.tenant_id, fields.workspace_id):",
             "if False:",
         ),
-        red=f"{_RUNNER_TARGETS}::test_the_target_id_of_another_workspace_cannot_be_reused",
+        failing_test=f"{_RUNNER_TARGETS}::test_the_target_id_of_another_workspace_cannot_be_reused",
     ),
     Guard(
         "target-version",
@@ -801,19 +801,19 @@ _TARGETS = (
             "if if_version is not None and target.version != if_version:",
             "if False:",
         ),
-        red=f"{_REST_TARGETS}::test_every_change_raises_the_version_and_audits_the_previous_values",
+        failing_test=f"{_REST_TARGETS}::test_every_change_raises_the_version_and_audits_the_previous_values",
     ),
     Guard(
         "target-kind",
         "The kind of a target cannot change",
         Patch("runners/targets/targets.py", "if target.kind != fields.kind:", "if False:"),
-        red=f"{_RUNNER_TARGETS}::test_the_kind_of_a_target_cannot_change",
+        failing_test=f"{_RUNNER_TARGETS}::test_the_kind_of_a_target_cannot_change",
     ),
     Guard(
         "target-agents",
         "A target is assigned to principals and to nothing else",
         Patch("runners/targets/targets.py", "    check_agents(fields.config)\n", ""),
-        red=f"{_RUNNER_TARGETS}::test_agents_are_principals[local]",
+        failing_test=f"{_RUNNER_TARGETS}::test_agents_are_principals[local]",
     ),
     Guard(
         "target-scope",
@@ -831,7 +831,7 @@ _TARGETS = (
                 "    target_fields = _target_fields(principal, f",
             ),
         ),
-        red=f"{_REST_TARGETS}::test_writing_targets_needs_its_own_scope[POST-]",
+        failing_test=f"{_REST_TARGETS}::test_writing_targets_needs_its_own_scope[POST-]",
     ),
     Guard(
         "target-endpoint",
@@ -841,7 +841,7 @@ _TARGETS = (
             "return checked_endpoint(endpoint)",
             "return endpoint",
         ),
-        red=f"{_REST_TARGETS}::test_an_invalid_target_is_refused_and_not_stored[wrong0]",
+        failing_test=f"{_REST_TARGETS}::test_an_invalid_target_is_refused_and_not_stored[wrong0]",
     ),
     Guard(
         "target-config-secret",
@@ -851,7 +851,7 @@ _TARGETS = (
             "secret = next((name for name in checked if _SECRET.search(name)), None)",
             "secret = None",
         ),
-        red=f"{_REST_TARGETS}::test_an_invalid_target_is_refused_and_not_stored[wrong11]",
+        failing_test=f"{_REST_TARGETS}::test_an_invalid_target_is_refused_and_not_stored[wrong11]",
     ),
     Guard(
         "target-token-header",
@@ -861,7 +861,7 @@ _TARGETS = (
             "if text and not _TOKEN.fullmatch(text):",
             "if False:",
         ),
-        red=f"{_REST_TARGETS}::test_an_invalid_target_is_refused_and_not_stored[wrong14]",
+        failing_test=f"{_REST_TARGETS}::test_an_invalid_target_is_refused_and_not_stored[wrong14]",
     ),
     Guard(
         "target-token-encrypted",
@@ -878,7 +878,7 @@ _TARGETS = (
                 "bytes(target.sealed_auth_token)",
             ),
         ),
-        red=f"{_REST_TARGETS}::test_a_token_is_accepted_and_never_returned",
+        failing_test=f"{_REST_TARGETS}::test_a_token_is_accepted_and_never_returned",
     ),
     Guard(
         "target-token-in-a-confirmation",
@@ -896,7 +896,7 @@ _TARGETS = (
                 "storable(dict(args))",
             ),
         ),
-        red=f"{_REST_TARGETS}::test_a_confirmation_of_a_new_target_does_not_contain_its_token",
+        failing_test=f"{_REST_TARGETS}::test_a_confirmation_of_a_new_target_does_not_contain_its_token",
     ),
     Guard(
         "target-change-needs-policy",
@@ -906,31 +906,31 @@ _TARGETS = (
             "approval = admit_call(tool_call_request(principal, tool, masked))",
             "approval = None",
         ),
-        red=f"{_REST_TARGETS}::test_a_confirmation_of_a_new_target_does_not_contain_its_token",
+        failing_test=f"{_REST_TARGETS}::test_a_confirmation_of_a_new_target_does_not_contain_its_token",
     ),
     Guard(
         "default-target-of-a-workspace",
         "A workspace has one default target of a kind",
         Sql("DROP INDEX target_default_of_workspace", "DROP INDEX target_default_of_workspace"),
-        red=f"{_REST_TARGETS}::test_a_workspace_has_one_default_target_per_kind",
+        failing_test=f"{_REST_TARGETS}::test_a_workspace_has_one_default_target_per_kind",
     ),
     Guard(
         "default-target-of-a-tenant",
         "A tenant has one default target of a kind",
         Sql("DROP INDEX target_default_of_tenant", "DROP INDEX target_default_of_tenant"),
-        red=f"{_WORKSPACES}::test_a_tenant_has_one_default_target",
+        failing_test=f"{_WORKSPACES}::test_a_tenant_has_one_default_target",
     ),
     Guard(
         "target-kind-known",
         "The database has no target of an unknown kind",
         Sql("ALTER TABLE runners_executiontarget DROP CONSTRAINT target_kind_known"),
-        red=f"{_WORKSPACES}::test_the_database_refuses_a_target[unknown kind]",
+        failing_test=f"{_WORKSPACES}::test_the_database_refuses_a_target[unknown kind]",
     ),
     Guard(
         "local-target-is-a-folder",
         "The database has no local target that is a default",
         Sql("ALTER TABLE runners_executiontarget DROP CONSTRAINT target_local_is_a_folder"),
-        red=f"{_WORKSPACES}::test_the_database_refuses_a_target[local default]",
+        failing_test=f"{_WORKSPACES}::test_the_database_refuses_a_target[local default]",
     ),
 )
 
@@ -941,7 +941,7 @@ _GATEWAY = (
         "runner-address",
         "A runner at an address that is not allowed is not called",
         Patch("runners/gateway/client.py", "return checked_endpoint(endpoint)", "return endpoint"),
-        red=f"{_GATEWAY_REACH}::test_an_endpoint_that_is_not_allowed_is_not_called"
+        failing_test=f"{_GATEWAY_REACH}::test_an_endpoint_that_is_not_allowed_is_not_called"
         "[http://169.254.169.254/latest]",
     ),
     Guard(
@@ -952,7 +952,7 @@ _GATEWAY = (
             "        self._egress.check(host, port, addresses)\n",
             "",
         ),
-        red=f"{_GATEWAY_REACH}::test_a_name_is_allowed_only_if_all_its_addresses_are",
+        failing_test=f"{_GATEWAY_REACH}::test_a_name_is_allowed_only_if_all_its_addresses_are",
     ),
     Guard(
         "runner-address-pinned",
@@ -962,7 +962,7 @@ _GATEWAY = (
             "self._inner.connect_tcp(str(address), port, timeout)",
             "self._inner.connect_tcp(host, port, timeout)",
         ),
-        red=f"{_GATEWAY_REACH}::test_a_call_connects_to_the_address_that_was_checked",
+        failing_test=f"{_GATEWAY_REACH}::test_a_call_connects_to_the_address_that_was_checked",
     ),
     Guard(
         "runner-certificate",
@@ -972,26 +972,26 @@ _GATEWAY = (
             "return ssl.create_default_context()",
             "return ssl._create_unverified_context()",
         ),
-        red=f"{_GATEWAY_REACH}::test_a_self_signed_certificate_is_not_trusted",
+        failing_test=f"{_GATEWAY_REACH}::test_a_self_signed_certificate_is_not_trusted",
     ),
     Guard(
         "runner-status",
         "A runner's error status is a failure, whatever the body says",
         Patch("runners/gateway/client.py", "if not 200 <= response.status < 300:", "if False:"),
-        red=f"{_GATEWAY_FAILURES}::test_a_failing_status_takes_precedence_over_the_body[500]",
+        failing_test=f"{_GATEWAY_FAILURES}::test_a_failing_status_takes_precedence_over_the_body[500]",
     ),
     Guard(
         "runner-answer-size",
         "A runner's answer has a maximum size, also one that does not announce it",
         Patch("runners/gateway/connections.py", "if usage.received > MAX_WIRE_BYTES:", "if False:"),
-        red=f"{_GATEWAY_FAILURES}::test_a_response_over_the_size_limit_is_a_failure"
+        failing_test=f"{_GATEWAY_FAILURES}::test_a_response_over_the_size_limit_is_a_failure"
         "[too_much_in_chunks]",
     ),
     Guard(
         "runner-updates",
         "A call passes on a maximum number of updates",
         Patch("runners/gateway/client.py", "            check_update_count(passed_on)\n", ""),
-        red=f"{_GATEWAY_FAILURES}::test_too_many_updates_end_the_call",
+        failing_test=f"{_GATEWAY_FAILURES}::test_too_many_updates_end_the_call",
     ),
     Guard(
         "runner-answer-ok",
@@ -1001,7 +1001,7 @@ _GATEWAY = (
             'if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):',
             "if not isinstance(value, dict):",
         ),
-        red=f"{_INVALID_ANSWER}[answer10]",
+        failing_test=f"{_INVALID_ANSWER}[answer10]",
     ),
     Guard(
         "runner-answer-without-output",
@@ -1011,7 +1011,7 @@ _GATEWAY = (
             'if "output" not in value or value.get("error") is not None:',
             "if False:",
         ),
-        red=f"{_INVALID_ANSWER}[answer8]",
+        failing_test=f"{_INVALID_ANSWER}[answer8]",
     ),
     Guard(
         "runner-call-may-have-arrived",
@@ -1021,7 +1021,7 @@ _GATEWAY = (
             "        current_exchange.get().sent = True\n",
             "",
         ),
-        red=f"{_GATEWAY_FAILURES}::test_a_broken_connection_leaves_the_effect_unknown[reset_at_once]",
+        failing_test=f"{_GATEWAY_FAILURES}::test_a_broken_connection_leaves_the_effect_unknown[reset_at_once]",
     ),
     Guard(
         "no-fallback-of-a-sent-call",
@@ -1031,7 +1031,7 @@ _GATEWAY = (
             'in _UNREACHED and details.get("effect") == "none"',
             "in _UNREACHED",
         ),
-        red=f"{_FALLBACK}::test_a_call_that_may_have_reached_the_runner_does_not_fall_back",
+        failing_test=f"{_FALLBACK}::test_a_call_that_may_have_reached_the_runner_does_not_fall_back",
     ),
     Guard(
         "fallback-only-if-configured",
@@ -1041,7 +1041,7 @@ _GATEWAY = (
             "if result.ok or not unreached or not runner.falls_back:",
             "if result.ok or not unreached:",
         ),
-        red=f"{_FALLBACK}::test_with_on_unreachable_deny_the_call_fails",
+        failing_test=f"{_FALLBACK}::test_with_on_unreachable_deny_the_call_fails",
     ),
     Guard(
         "runner-call-deadline",
@@ -1051,7 +1051,7 @@ _GATEWAY = (
             "return min(at_most, time.monotonic() + own_ms / 1000)",
             "return time.monotonic() + own_ms / 1000",
         ),
-        red=f"{_GATEWAY_FAILURES}::test_the_runs_deadline_ends_a_call_before_the_targets_timeout",
+        failing_test=f"{_GATEWAY_FAILURES}::test_the_runs_deadline_ends_a_call_before_the_targets_timeout",
     ),
     Guard(
         "published-tool-of-any-name",
@@ -1061,7 +1061,7 @@ _GATEWAY = (
             'if name.strip() != name or name == "*":',
             "if name.strip() != name:",
         ),
-        red=f"{_OFFERED_TOOLS}::test_published_tools_are_limited_and_checked",
+        failing_test=f"{_OFFERED_TOOLS}::test_published_tools_are_limited_and_checked",
     ),
     Guard(
         "published-tools-limit",
@@ -1071,7 +1071,7 @@ _GATEWAY = (
             "    for one in listed[:MAX_OFFERS]:\n        offer",
             "    for one in listed:\n        offer",
         ),
-        red=f"{_OFFERED_TOOLS}::test_published_tools_are_limited_and_checked",
+        failing_test=f"{_OFFERED_TOOLS}::test_published_tools_are_limited_and_checked",
     ),
     Guard(
         "published-schema-references",
@@ -1081,20 +1081,20 @@ _GATEWAY = (
             "_SCHEMA_MAX_DEPTH or not _is_self_contained(raw):",
             "_SCHEMA_MAX_DEPTH:",
         ),
-        red=f"{_OFFERED_TOOLS}::test_published_tools_are_limited_and_checked",
+        failing_test=f"{_OFFERED_TOOLS}::test_published_tools_are_limited_and_checked",
     ),
     Guard(
         "published-tools-size",
         "A runner's list of tools has a maximum size",
         Patch("runners/gateway/probe.py", "if len(body) > CATALOGUE_MAX_BYTES:", "if False:"),
-        red=f"{_OFFERED_TOOLS}::test_a_failed_tool_listing_keeps_the_earlier_tools"
+        failing_test=f"{_OFFERED_TOOLS}::test_a_failed_tool_listing_keeps_the_earlier_tools"
         "[<lambda>-more than 262144 bytes]",
     ),
     Guard(
         "tools-of-another-runner",
         "A target with a new endpoint does not keep the tools of the old one",
         Patch("runners/targets/targets.py", "if _endpoint(target) != old_endpoint:", "if False:"),
-        red=f"{_OFFERED_TOOLS}::test_a_new_endpoint_discards_the_stored_tools",
+        failing_test=f"{_OFFERED_TOOLS}::test_a_new_endpoint_discards_the_stored_tools",
     ),
     Guard(
         "denied-tool-not-shown",
@@ -1104,7 +1104,7 @@ _GATEWAY = (
             'return on.enabled and on.verdict.decision != "deny"',
             "return on.enabled",
         ),
-        red=f"{_MCP_TARGETS}::test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied[http]",
+        failing_test=f"{_MCP_TARGETS}::test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied[http]",
     ),
     Guard(
         "runner-tool-named-as-a-local-one",
@@ -1114,7 +1114,7 @@ _GATEWAY = (
             "wire if is_free[name] and wire not in local else _marked(name)",
             "wire if is_free[name] else _marked(name)",
         ),
-        red=f"{_MCP_TARGETS}::test_a_runner_tool_with_the_name_of_a_built_in_tool_gets_its_own_name[http]",
+        failing_test=f"{_MCP_TARGETS}::test_a_runner_tool_with_the_name_of_a_built_in_tool_gets_its_own_name[http]",
     ),
     Guard(
         "runner-call-once",
@@ -1125,7 +1125,7 @@ _GATEWAY = (
             "return Tool(name, KIND, Effect.ONCE,",
             "return Tool(name, KIND, Effect.READ,",
         ),
-        red=f"{_RUNNER_CALLS}::test_a_call_in_flight_when_its_worker_was_lost_is_not_sent_again",
+        failing_test=f"{_RUNNER_CALLS}::test_a_call_in_flight_when_its_worker_was_lost_is_not_sent_again",
     ),
 )
 
@@ -1143,7 +1143,7 @@ _DOCKER_RUNNER = (
             "                self._access.check_token(headers)\n                check_content",
             "                check_content",
         ),
-        red=f"{_RUNNER_START}::test_a_runner_with_a_token_executes_only_for_callers_with_the_token",
+        failing_test=f"{_RUNNER_START}::test_a_runner_with_a_token_executes_only_for_callers_with_the_token",
     ),
     Guard(
         "runner-token-for-its-tools",
@@ -1153,13 +1153,13 @@ _DOCKER_RUNNER = (
             "                self._access.check_token(headers)\n                await send_json",
             "                await send_json",
         ),
-        red=f"{_RUNNER_PROTOCOL}::test_listing_the_tools_requires_the_token",
+        failing_test=f"{_RUNNER_PROTOCOL}::test_listing_the_tools_requires_the_token",
     ),
     Guard(
         "runner-origin",
         "A docker-runner refuses requests of web pages",
         Patch("runners/docker_runner/access.py", 'if b"origin" in headers:', "if False:"),
-        red=f"{_REFUSED_HEADERS}[403-FORBIDDEN-headers0]",
+        failing_test=f"{_REFUSED_HEADERS}[403-FORBIDDEN-headers0]",
     ),
     Guard(
         "runner-host",
@@ -1169,7 +1169,7 @@ _DOCKER_RUNNER = (
             'if not self._is_own_host(headers.get(b"host", b"").decode("latin-1")):',
             "if False:",
         ),
-        red=f"{_REFUSED_HEADERS}[403-FORBIDDEN-headers2]",
+        failing_test=f"{_REFUSED_HEADERS}[403-FORBIDDEN-headers2]",
     ),
     Guard(
         "runner-content-type",
@@ -1179,7 +1179,7 @@ _DOCKER_RUNNER = (
             'if kind.strip() != "application/json" or charset not in {"", "charset=utf-8"}:',
             "if False:",
         ),
-        red=f"{_REFUSED_HEADERS}[415-INVALID_REQUEST-headers7]",
+        failing_test=f"{_REFUSED_HEADERS}[415-INVALID_REQUEST-headers7]",
     ),
     Guard(
         "runner-body-size",
@@ -1196,14 +1196,14 @@ _DOCKER_RUNNER = (
             ),
             Patch("runners/docker_runner/envelope.py", "limit=MAX_BYTES", "limit=2 * MAX_BYTES"),
         ),
-        red=f"{_RUNNER_PROTOCOL}::test_a_body_that_is_too_large_is_refused_with_or_without"
+        failing_test=f"{_RUNNER_PROTOCOL}::test_a_body_that_is_too_large_is_refused_with_or_without"
         "_content_length",
     ),
     Guard(
         "runner-calls-at-once",
         "A docker-runner executes a maximum number of calls at once",
         Patch("runners/docker_runner/app.py", "if self._running >= MAX_CALLS:", "if False:"),
-        red=f"{_RUNNER_ANSWERS}::test_calls_over_the_limit_are_refused",
+        failing_test=f"{_RUNNER_ANSWERS}::test_calls_over_the_limit_are_refused",
     ),
     Guard(
         "runner-defect",
@@ -1218,7 +1218,7 @@ _DOCKER_RUNNER = (
                 "str(sys.exc_info()[1])",
             ),
         ),
-        red=f"{_RUNNER_ANSWERS}::test_a_tool_that_raises_is_an_internal_error_without_its_details",
+        failing_test=f"{_RUNNER_ANSWERS}::test_a_tool_that_raises_is_an_internal_error_without_its_details",
     ),
     Guard(
         "runner-folder-hidden",
@@ -1228,7 +1228,7 @@ _DOCKER_RUNNER = (
             "return is_loopback(peer) and not any(name in headers for name in _FORWARDED)",
             "return is_loopback(peer)",
         ),
-        red=f"{_RUNNER_PROTOCOL}::test_health_omits_the_folder_for_a_request_through_a_proxy",
+        failing_test=f"{_RUNNER_PROTOCOL}::test_health_omits_the_folder_for_a_request_through_a_proxy",
     ),
     Guard(
         "runner-weak-token",
@@ -1238,7 +1238,7 @@ _DOCKER_RUNNER = (
             "(len(token) < TOKEN_MIN or not token.isascii()",
             "(not token.isascii()",
         ),
-        red=f"{_RUNNER_START}::test_a_runner_with_unsafe_options_does_not_serve[short token]",
+        failing_test=f"{_RUNNER_START}::test_a_runner_with_unsafe_options_does_not_serve[short token]",
     ),
     Guard(
         "runner-open-without-a-token",
@@ -1246,7 +1246,7 @@ _DOCKER_RUNNER = (
         Patch(
             "runners/docker_runner/command_line.py", "if is_open and token is None:", "if False:"
         ),
-        red=f"{_RUNNER_START}::test_a_runner_with_unsafe_options_does_not_serve[no token]",
+        failing_test=f"{_RUNNER_START}::test_a_runner_with_unsafe_options_does_not_serve[no token]",
     ),
     Guard(
         "runner-folder-overlaps-the-home",
@@ -1256,7 +1256,7 @@ _DOCKER_RUNNER = (
             "if home.is_relative_to(root) or root.is_relative_to(home):",
             "if False:",
         ),
-        red=f"{_RUNNER_START}::test_a_runner_with_unsafe_options_does_not_serve"
+        failing_test=f"{_RUNNER_START}::test_a_runner_with_unsafe_options_does_not_serve"
         "[folder in the home]",
     ),
     Guard(
@@ -1267,7 +1267,7 @@ _DOCKER_RUNNER = (
             'ConfigDict(extra="forbid", strict=True)',
             "ConfigDict(strict=True)",
         ),
-        red=f"{_WRONG_ARGUMENTS}[echo-args18]",
+        failing_test=f"{_WRONG_ARGUMENTS}[echo-args18]",
     ),
     Guard(
         "runner-argument-types",
@@ -1277,7 +1277,7 @@ _DOCKER_RUNNER = (
             'ConfigDict(extra="forbid", strict=True)',
             'ConfigDict(extra="forbid")',
         ),
-        red=f"{_WRONG_ARGUMENTS}[math.add-args15]",
+        failing_test=f"{_WRONG_ARGUMENTS}[math.add-args15]",
     ),
     Guard(
         "runner-forbidden-names",
@@ -1287,7 +1287,7 @@ _DOCKER_RUNNER = (
             "return Sandbox(runner_folder.root, _FORBIDDEN)",
             "return Sandbox(runner_folder.root, ())",
         ),
-        red=f"{_RUNNER_TOOLS}::test_a_path_that_is_not_a_readable_file_of_the_folder_is_refused"
+        failing_test=f"{_RUNNER_TOOLS}::test_a_path_that_is_not_a_readable_file_of_the_folder_is_refused"
         "[.git/config-E_DENY_PATH]",
     ),
     Guard(
@@ -1298,7 +1298,7 @@ _DOCKER_RUNNER = (
             "data = sandbox.read(args.path, limit=OUTPUT_BYTES)",
             "data = sandbox.read(args.path, limit=2 * OUTPUT_BYTES)",
         ),
-        red=f"{_RUNNER_TOOLS}::test_a_path_that_is_not_a_readable_file_of_the_folder_is_refused"
+        failing_test=f"{_RUNNER_TOOLS}::test_a_path_that_is_not_a_readable_file_of_the_folder_is_refused"
         "[large-E_TOO_LARGE]",
     ),
     Guard(
@@ -1309,7 +1309,7 @@ _DOCKER_RUNNER = (
             "with open_sandbox(runner_folder) as sandbox, _writing:",
             "with open_sandbox(runner_folder) as sandbox:",
         ),
-        red=f"{_RUNNER_TOOLS}::test_concurrent_appends_lose_nothing",
+        failing_test=f"{_RUNNER_TOOLS}::test_concurrent_appends_lose_nothing",
     ),
     Guard(
         "runner-working-folder",
@@ -1317,7 +1317,7 @@ _DOCKER_RUNNER = (
         Patch(
             "runners/docker_runner/tools/bash.py", "        os.close(sandbox.open_dir(cwd))\n", ""
         ),
-        red=f"{_RUNNER_TOOLS}::test_a_command_runs_only_in_a_folder_below_the_root"
+        failing_test=f"{_RUNNER_TOOLS}::test_a_command_runs_only_in_a_folder_below_the_root"
         "[link-folder-E_DENY_PATH]",
     ),
     Guard(
@@ -1328,7 +1328,7 @@ _DOCKER_RUNNER = (
             "fits = text if _size(text) <= self._room else _longest(text, self._room)",
             "fits = text",
         ),
-        red=f"{_RUNNER_TOOLS}::test_the_updates_mark_truncated_output_once",
+        failing_test=f"{_RUNNER_TOOLS}::test_the_updates_mark_truncated_output_once",
     ),
     Guard(
         "runner-environment",
@@ -1338,7 +1338,7 @@ _DOCKER_RUNNER = (
             "{name: os.environ[name] for name in _PASSED_ON if name in os.environ}",
             "dict(os.environ)",
         ),
-        red=f"{_RUNNER_START}::test_commands_do_not_see_the_runners_other_variables",
+        failing_test=f"{_RUNNER_START}::test_commands_do_not_see_the_runners_other_variables",
     ),
     Guard(
         "isolation-network",
@@ -1348,7 +1348,7 @@ _DOCKER_RUNNER = (
             'yield "--unshare-net"',
             "yield from ()",
         ),
-        red=f"{_BUBBLEWRAP}::test_there_is_no_network_unless_it_is_allowed",
+        failing_test=f"{_BUBBLEWRAP}::test_there_is_no_network_unless_it_is_allowed",
     ),
     Guard(
         "isolation-read-only-root",
@@ -1358,7 +1358,7 @@ _DOCKER_RUNNER = (
             '"--remount-ro", "/dev", "--remount-ro", "/")',
             '"--remount-ro", "/dev")',
         ),
-        red=f"{_BUBBLEWRAP}::test_nothing_outside_of_the_folder_can_be_written[/x]",
+        failing_test=f"{_BUBBLEWRAP}::test_nothing_outside_of_the_folder_can_be_written[/x]",
     ),
     Guard(
         "isolation-closed-folder",
@@ -1368,7 +1368,7 @@ _DOCKER_RUNNER = (
             "if shown and folder.is_dir():",
             "if False:",
         ),
-        red=f"{_BUBBLEWRAP}::test_a_closed_folder_is_empty_also_below_usr",
+        failing_test=f"{_BUBBLEWRAP}::test_a_closed_folder_is_empty_also_below_usr",
     ),
     Guard(
         "isolation-system-calls",
@@ -1378,7 +1378,7 @@ _DOCKER_RUNNER = (
             "filter=self._filter.hex(),",
             'filter="",',
         ),
-        red=f"{_BUBBLEWRAP}::test_keyrings_and_io_uring_are_unavailable",
+        failing_test=f"{_BUBBLEWRAP}::test_keyrings_and_io_uring_are_unavailable",
     ),
     Guard(
         "isolation-environment",
@@ -1396,7 +1396,7 @@ _DOCKER_RUNNER = (
                 '"--die-with-parent")',
             ),
         ),
-        red=f"{_BUBBLEWRAP}::test_the_runners_environment_and_home_folders_are_not_visible",
+        failing_test=f"{_BUBBLEWRAP}::test_the_runners_environment_and_home_folders_are_not_visible",
     ),
     Guard(
         "request-without-network",
@@ -1406,7 +1406,7 @@ _DOCKER_RUNNER = (
             "if not env.folder.allow_net:",
             "if False:",
         ),
-        red=f"{_HTTP_REQUEST}::test_without_the_network_nothing_is_sent",
+        failing_test=f"{_HTTP_REQUEST}::test_without_the_network_nothing_is_sent",
     ),
     Guard(
         "request-resolved-addresses",
@@ -1416,7 +1416,7 @@ _DOCKER_RUNNER = (
             "        rule.check(host, port, addresses)\n",
             "",
         ),
-        red=f"{_HTTP_REQUEST}::test_a_name_that_resolves_to_a_private_address_is_refused",
+        failing_test=f"{_HTTP_REQUEST}::test_a_name_that_resolves_to_a_private_address_is_refused",
     ),
     Guard(
         "request-address-pinned",
@@ -1426,7 +1426,7 @@ _DOCKER_RUNNER = (
             "url, str(addresses[0]), port, deadline)",
             "url, host, port, deadline)",
         ),
-        red=f"{_HTTP_REQUEST}::test_a_request_connects_to_the_address_that_was_checked",
+        failing_test=f"{_HTTP_REQUEST}::test_a_request_connects_to_the_address_that_was_checked",
     ),
     Guard(
         "request-answer-size",
@@ -1436,7 +1436,7 @@ _DOCKER_RUNNER = (
             "bytes(data[: args.max_bytes])",
             "bytes(data)",
         ),
-        red=f"{_HTTP_REQUEST}::test_a_large_body_is_cut_and_a_binary_body_is_returned_as_base64",
+        failing_test=f"{_HTTP_REQUEST}::test_a_large_body_is_cut_and_a_binary_body_is_returned_as_base64",
     ),
     Guard(
         "request-header-of-the-runner",
@@ -1446,7 +1446,7 @@ _DOCKER_RUNNER = (
             "if name.lower() in _OURS:",
             "if False:",
         ),
-        red=f"{_WRONG_ARGUMENTS}[http.request-args20]",
+        failing_test=f"{_WRONG_ARGUMENTS}[http.request-args20]",
     ),
     Guard(
         "request-header-injection",
@@ -1456,7 +1456,7 @@ _DOCKER_RUNNER = (
             "if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):",
             "if False:",
         ),
-        red=f"{_WRONG_ARGUMENTS}[http.request-args21]",
+        failing_test=f"{_WRONG_ARGUMENTS}[http.request-args21]",
     ),
 )
 
@@ -1465,7 +1465,7 @@ _NETWORK = (
         "private-address",
         "The address of a remote caller or of a runner is public",
         Patch("runners/network/address.py", 'if trust != "local":', "if False:"),
-        red=f"{_REST_TARGETS}::test_an_invalid_target_is_refused_and_not_stored[wrong0]",
+        failing_test=f"{_REST_TARGETS}::test_an_invalid_target_is_refused_and_not_stored[wrong0]",
     ),
     Guard(
         "public-metadata-address",
@@ -1475,7 +1475,7 @@ _NETWORK = (
             "if is_metadata(address) or not address.is_global",
             "if not address.is_global",
         ),
-        red=f"{_REST_TARGETS}::test_a_metadata_service_is_refused[http://168.63.129.16/-]",
+        failing_test=f"{_REST_TARGETS}::test_a_metadata_service_is_refused[http://168.63.129.16/-]",
     ),
     Guard(
         "allowed-metadata-address",
@@ -1485,7 +1485,7 @@ _NETWORK = (
             "if any(is_metadata(candidate) for candidate in (address, *embedded_ipv4(address))):",
             "if False:",
         ),
-        red=f"{_REST_TARGETS}::test_a_metadata_service_is_refused"
+        failing_test=f"{_REST_TARGETS}::test_a_metadata_service_is_refused"
         "[http://169.254.169.254/-0.0.0.0/0,::/0]",
     ),
     Guard(
@@ -1496,7 +1496,7 @@ _NETWORK = (
             "return all(is_public(embedded) for embedded in embedded_ipv4(address))",
             "return True",
         ),
-        red=f"{_REST_TARGETS}::test_a_metadata_service_is_refused[http://[64:ff9b::a9fe:a9fe]/-]",
+        failing_test=f"{_REST_TARGETS}::test_a_metadata_service_is_refused[http://[64:ff9b::a9fe:a9fe]/-]",
     ),
     Guard(
         "private-name",
@@ -1506,7 +1506,7 @@ _NETWORK = (
             'return not allowed_networks() and is_private_name(name.removesuffix("."))',
             "return False",
         ),
-        red=f"{_HTTP_REQUEST}::test_private_addresses_are_refused[http://router.lan/]",
+        failing_test=f"{_HTTP_REQUEST}::test_private_addresses_are_refused[http://router.lan/]",
     ),
     Guard(
         "web-schemes",
@@ -1516,7 +1516,7 @@ _NETWORK = (
             'if parts is None or parts["scheme"].lower() not in DEFAULT_PORTS:',
             "if parts is None:",
         ),
-        red=f"{_TASK_TABS}::test_only_web_addresses_are_opened[file://localhost/etc/passwd]",
+        failing_test=f"{_TASK_TABS}::test_only_web_addresses_are_opened[file://localhost/etc/passwd]",
     ),
     Guard(
         "every-address-of-a-name",
@@ -1526,7 +1526,7 @@ _NETWORK = (
             "if not all(self.permits(address, port) for address in addresses):",
             "if not any(self.permits(address, port) for address in addresses):",
         ),
-        red=f"{_GATEWAY_REACH}::test_a_name_is_allowed_only_if_all_its_addresses_are",
+        failing_test=f"{_GATEWAY_REACH}::test_a_name_is_allowed_only_if_all_its_addresses_are",
     ),
     Guard(
         "pages-through-the-proxy",
@@ -1536,7 +1536,7 @@ _NETWORK = (
             'if self.trust != "local" and self._proxy is None:',
             "if False:",
         ),
-        red=f"{_EGRESS_REQUESTS}::test_a_remote_caller_reaches_the_forbidden_address_in_no_way[image]",
+        failing_test=f"{_EGRESS_REQUESTS}::test_a_remote_caller_reaches_the_forbidden_address_in_no_way[image]",
     ),
     Guard(
         "proxy-checks-addresses",
@@ -1546,7 +1546,7 @@ _NETWORK = (
             "            self._egress.check(to.host, to.port, addresses)\n",
             "",
         ),
-        red=f"{_EGRESS}::test_a_name_that_resolves_to_a_private_address_is_not_opened",
+        failing_test=f"{_EGRESS}::test_a_name_that_resolves_to_a_private_address_is_not_opened",
     ),
     Guard(
         "proxy-address-pinned",
@@ -1556,7 +1556,7 @@ _NETWORK = (
             "asyncio.open_connection(str(address), to.port, limit=CHUNK)",
             "asyncio.open_connection(to.host, to.port, limit=CHUNK)",
         ),
-        red=f"{_PROXY}::test_the_proxy_connects_to_the_checked_address_despite_dns_rebinding",
+        failing_test=f"{_PROXY}::test_the_proxy_connects_to_the_checked_address_despite_dns_rebinding",
     ),
     Guard(
         "proxy-resolves-once",
@@ -1566,7 +1566,7 @@ _NETWORK = (
             "if cached is not None and cached[0] > now:",
             "if False:",
         ),
-        red=f"{_PROXY}::test_the_proxy_connects_to_the_checked_address_despite_dns_rebinding",
+        failing_test=f"{_PROXY}::test_the_proxy_connects_to_the_checked_address_despite_dns_rebinding",
     ),
     Guard(
         "proxy-connections",
@@ -1576,7 +1576,7 @@ _NETWORK = (
             "if len(self._tunnels) >= MAX_CONNECTIONS or self._server is None:",
             "if self._server is None:",
         ),
-        red=f"{_PROXY}::test_the_number_of_connections_is_limited",
+        failing_test=f"{_PROXY}::test_the_number_of_connections_is_limited",
     ),
     Guard(
         "webrtc-through-the-proxy",
@@ -1593,7 +1593,7 @@ _NETWORK = (
                 "",
             ),
         ),
-        red=f"{_EGRESS_REQUESTS}::test_no_packet_of_a_remote_callers_page_reaches_the_address[stun]",
+        failing_test=f"{_EGRESS_REQUESTS}::test_no_packet_of_a_remote_callers_page_reaches_the_address[stun]",
     ),
 )
 
@@ -1606,7 +1606,7 @@ _BROWSER = (
             "accept_downloads=False",
             "accept_downloads=True",
         ),
-        red=f"{_DOCUMENTS}::test_a_download_fails_and_leaves_nothing_on_disk[/report.zip]",
+        failing_test=f"{_DOCUMENTS}::test_a_download_fails_and_leaves_nothing_on_disk[/report.zip]",
     ),
     Guard(
         "popups",
@@ -1616,7 +1616,7 @@ _BROWSER = (
             "        self.run_in_background(popup.close())\n",
             "",
         ),
-        red=f"{_HOSTILE_PAGES}::test_a_popup_is_closed_and_the_page_is_read",
+        failing_test=f"{_HOSTILE_PAGES}::test_a_popup_is_closed_and_the_page_is_read",
     ),
     Guard(
         "page-of-an-earlier-run",
@@ -1626,7 +1626,7 @@ _BROWSER = (
             "if self._run_tab is None or self._run_tab_owner != self.run_id:",
             "if self._run_tab is None:",
         ),
-        red=f"{_PRESSING}::test_the_page_of_a_session_is_not_used_in_its_next_run",
+        failing_test=f"{_PRESSING}::test_the_page_of_a_session_is_not_used_in_its_next_run",
     ),
     Guard(
         "screenshot-of-an-earlier-run",
@@ -1636,7 +1636,7 @@ _BROWSER = (
             "tabs = [tab for tab in self._tabs if tab.run_id == self.run_id]",
             "tabs = list(self._tabs)",
         ),
-        red=f"{_FAILURE_PICTURES}::test_a_run_that_is_denied_its_first_page_has_no_screenshot_of_an"
+        failing_test=f"{_FAILURE_PICTURES}::test_a_run_that_is_denied_its_first_page_has_no_screenshot_of_an"
         "_earlier_run[submit_and_verify]",
     ),
     Guard(
@@ -1647,7 +1647,7 @@ _BROWSER = (
             "  if ([...names, ...fieldLabels(element)]",
             "  if ([]",
         ),
-        red=f"{_ELEMENTS}::test_the_value_of_a_secret_field_appears_nowhere"
+        failing_test=f"{_ELEMENTS}::test_the_value_of_a_secret_field_appears_nowhere"
         "[<input name=user_password value={}>]",
     ),
     Guard(
@@ -1658,7 +1658,7 @@ _BROWSER = (
             "    if (!text.includes(value)) continue;\n",
             "    continue;\n",
         ),
-        red=f"{_ELEMENT_INDEX}::test_the_value_of_a_secret_field_is_in_no_text",
+        failing_test=f"{_ELEMENT_INDEX}::test_the_value_of_a_secret_field_is_in_no_text",
     ),
     Guard(
         "secret-fields-in-markup",
@@ -1668,7 +1668,7 @@ _BROWSER = (
             "(type + masked(html, secret)).toWellFormed()",
             "(type + html).toWellFormed()",
         ),
-        red=f"{_ACTION_PAGES}::test_markup_is_stored_with_shadow_roots_and_without_secrets",
+        failing_test=f"{_ACTION_PAGES}::test_markup_is_stored_with_shadow_roots_and_without_secrets",
     ),
     Guard(
         "secret-fields-in-screenshots",
@@ -1678,7 +1678,7 @@ _BROWSER = (
             "has_covered = bool(await tab.call(cover_script(), True, seconds_left))",
             "has_covered = False",
         ),
-        red=f"{_BROWSER_SESSION}::test_a_screenshot_masks_secret_fields_and_leaves_the_page_unchanged",
+        failing_test=f"{_BROWSER_SESSION}::test_a_screenshot_masks_secret_fields_and_leaves_the_page_unchanged",
     ),
     Guard(
         "secrets-in-failure-screenshots",
@@ -1689,7 +1689,7 @@ _BROWSER = (
             "            return None\n",
             "",
         ),
-        red=f"{_FAILURE_PICTURES}::test_a_page_that_displays_a_secret_has_no_screenshot"
+        failing_test=f"{_FAILURE_PICTURES}::test_a_page_that_displays_a_secret_has_no_screenshot"
         "[canary-4471-str]",
     ),
     Guard(
@@ -1700,7 +1700,7 @@ _BROWSER = (
             "shown = MASK if is_secret or field.is_secret else value[:MAX_SHOWN_LENGTH]",
             "shown = value[:MAX_SHOWN_LENGTH]",
         ),
-        red=f"{_FILLING}::test_secret_values_are_masked_in_the_output",
+        failing_test=f"{_FILLING}::test_secret_values_are_masked_in_the_output",
     ),
     Guard(
         "trace-headers",
@@ -1710,7 +1710,7 @@ _BROWSER = (
             "        if name in ALLOWED_HEADERS:\n",
             "        if name:\n",
         ),
-        red=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[always]",
+        failing_test=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[always]",
     ),
     Guard(
         "trace-addresses",
@@ -1720,7 +1720,7 @@ _BROWSER = (
             "        (name, MASK if _is_key(name) or len(value) >= MIN_KEY_LENGTH else value)\n",
             "        (name, value)\n",
         ),
-        red=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[always]",
+        failing_test=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[always]",
     ),
     Guard(
         "trace-field-values",
@@ -1730,7 +1730,7 @@ _BROWSER = (
             "return value if is_label and not looks_secret(_names(attributes)) else MASK",
             "return value",
         ),
-        red=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[retry]",
+        failing_test=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[retry]",
     ),
     Guard(
         "trace-secret-values-elsewhere",
@@ -1740,7 +1740,7 @@ _BROWSER = (
             "pattern = _pattern_of(cleaner.secrets)",
             "pattern = None",
         ),
-        red=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[retry]",
+        failing_test=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[retry]",
     ),
     Guard(
         "trace-console",
@@ -1750,7 +1750,7 @@ _BROWSER = (
             'if line.get("messageType") not in LOGGED_TYPES:',
             "if False:",
         ),
-        red=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[always]",
+        failing_test=f"{_TRACES}::test_no_canary_of_the_page_is_in_its_trace[always]",
     ),
     Guard(
         "trace-files-deleted",
@@ -1760,7 +1760,7 @@ _BROWSER = (
             "            shutil.rmtree(self.path, ignore_errors=True)\n            return\n",
             "            return\n",
         ),
-        red=f"{_TRACES}::test_no_recording_is_left_on_disk[retry]",
+        failing_test=f"{_TRACES}::test_no_recording_is_left_on_disk[retry]",
     ),
     Guard(
         "click-on-a-covered-element",
@@ -1770,7 +1770,7 @@ _BROWSER = (
             "if (hit && activates(target, hit)) return { x, y };",
             "if (hit) return { x, y };",
         ),
-        red=f"{_PRESSING}::test_a_covered_element_is_not_clicked",
+        failing_test=f"{_PRESSING}::test_a_covered_element_is_not_clicked",
     ),
     Guard(
         "click-hits-its-element",
@@ -1780,7 +1780,7 @@ _BROWSER = (
             "state.hit ??= activates(target, hit);",
             "state.hit = true;",
         ),
-        red=f"{_PRESSING}::test_a_click_that_would_miss_hits_no_other_element",
+        failing_test=f"{_PRESSING}::test_a_click_that_would_miss_hits_no_other_element",
     ),
     Guard(
         "input-in-its-document",
@@ -1790,7 +1790,7 @@ _BROWSER = (
             "return self.tab.documents == element.documents and not self.tab.is_leaving",
             "return True",
         ),
-        red=f"{_NAVIGATING_PAGES}::test_a_page_that_is_leaving_since_mouse_over_is_not_clicked",
+        failing_test=f"{_NAVIGATING_PAGES}::test_a_page_that_is_leaving_since_mouse_over_is_not_clicked",
     ),
     Guard(
         "input-not-repeated",
@@ -1800,7 +1800,7 @@ _BROWSER = (
             "            if isinstance(cause, CdpLost):\n                raise\n",
             "",
         ),
-        red=f"{_INPUT_LOST}::test_a_text_whose_session_is_lost_after_it_started_is_not_written_again"
+        failing_test=f"{_INPUT_LOST}::test_a_text_whose_session_is_lost_after_it_started_is_not_written_again"
         "[True]",
     ),
     Guard(
@@ -1811,7 +1811,7 @@ _BROWSER = (
             '                task.next_click_id = max(task.next_click_id, answer["nextId"])\n',
             "",
         ),
-        red=f"{_ELEMENT_INDEX}::test_the_number_of_a_removed_element_is_not_reused",
+        failing_test=f"{_ELEMENT_INDEX}::test_the_number_of_a_removed_element_is_not_reused",
     ),
     Guard(
         "tab-of-its-task",
@@ -1821,7 +1821,7 @@ _BROWSER = (
             "if isinstance(stored, TaskTab) and stored.tab_id != tab_id:",
             "if False:",
         ),
-        red=f"{_TASK_TABS}::test_every_action_uses_the_tab_of_its_own_task[browser_click]",
+        failing_test=f"{_TASK_TABS}::test_every_action_uses_the_tab_of_its_own_task[browser_click]",
     ),
     Guard(
         "own-page-requested",
@@ -1831,7 +1831,7 @@ _BROWSER = (
             "    if url is not None:\n        refuse_own_page(url)\n",
             "",
         ),
-        red=f"{_NAVIGATING_PAGES}::test_product_pages_are_recognized_under_every_host_name[localhost]",
+        failing_test=f"{_NAVIGATING_PAGES}::test_product_pages_are_recognized_under_every_host_name[localhost]",
     ),
     Guard(
         "own-page-shown",
@@ -1841,7 +1841,7 @@ _BROWSER = (
             "    refuse_own_page(url)\n    if ctx.trust",
             "    if ctx.trust",
         ),
-        red=f"{_TASK_TABS}::test_product_pages_are_neither_opened_nor_used",
+        failing_test=f"{_TASK_TABS}::test_product_pages_are_neither_opened_nor_used",
     ),
     Guard(
         "own-page-in-a-frame",
@@ -1851,19 +1851,19 @@ _BROWSER = (
             "        refuse_own_page(frame.url)\n",
             "        pass\n",
         ),
-        red=f"{_NAVIGATING_PAGES}::test_a_page_that_shows_a_product_page_in_a_frame_gets_no_input[1]",
+        failing_test=f"{_NAVIGATING_PAGES}::test_a_page_that_shows_a_product_page_in_a_frame_gets_no_input[1]",
     ),
     Guard(
         "takeover-own-page",
         "A person does not open a page of the product in the agent's browser",
         Patch("runners/browser/live/person_input.py", "        refuse_own_page(url)\n", ""),
-        red=f"{_TAKEOVER_INPUT}::test_a_person_cannot_open_the_products_own_pages_or_local_schemes",
+        failing_test=f"{_TAKEOVER_INPUT}::test_a_person_cannot_open_the_products_own_pages_or_local_schemes",
     ),
     Guard(
         "takeover-schemes",
         "A person opens only web addresses in the agent's browser",
         Patch("runners/browser/live/person_input.py", "url = check_address(to, trust)", "url = to"),
-        red=f"{_TAKEOVER_INPUT}::test_a_person_cannot_open_the_products_own_pages_or_local_schemes",
+        failing_test=f"{_TAKEOVER_INPUT}::test_a_person_cannot_open_the_products_own_pages_or_local_schemes",
     ),
     Guard(
         "takeover-waits-for-the-call",
@@ -1873,13 +1873,13 @@ _BROWSER = (
             "        async with self._run_tab_lock:\n            yield self.live_tab()\n",
             "        yield self.live_tab()\n",
         ),
-        red=f"{_TAKEOVER_END}::test_input_still_pending_when_the_page_is_released_is_dropped",
+        failing_test=f"{_TAKEOVER_END}::test_input_still_pending_when_the_page_is_released_is_dropped",
     ),
     Guard(
         "actions-for-agents-only",
         "Browser actions are not listed as tools",
         Patch("runners/tools/registry.py", "(kind,)) if not tool.agent_only]", "(kind,))]"),
-        red=f"{_ACTIONS_NOT_LISTED}::test_the_tool_list_contains_no_browser_action",
+        failing_test=f"{_ACTIONS_NOT_LISTED}::test_the_tool_list_contains_no_browser_action",
     ),
     Guard(
         "session-workspace",
@@ -1889,7 +1889,7 @@ _BROWSER = (
             "id=session_id, workspace_id=principal.workspace_id, closed_at__isnull=True",
             "id=session_id, closed_at__isnull=True",
         ),
-        red=f"{_SESSIONS}::test_an_operator_of_another_workspace_finds_no_session",
+        failing_test=f"{_SESSIONS}::test_an_operator_of_another_workspace_finds_no_session",
     ),
     Guard(
         "session-owner",
@@ -1899,7 +1899,7 @@ _BROWSER = (
             "if found is None or not may_access(principal, found):",
             "if found is None:",
         ),
-        red=f"{_SESSIONS}::test_only_an_open_session_of_the_caller_is_found[another's]",
+        failing_test=f"{_SESSIONS}::test_only_an_open_session_of_the_caller_is_found[another's]",
     ),
     Guard(
         "session-trust",
@@ -1909,7 +1909,7 @@ _BROWSER = (
             "if found.trust != principal.trust and not principal.id.startswith(_OPERATOR):",
             "if False:",
         ),
-        red=f"{_SESSIONS}::test_a_remote_caller_cannot_use_the_session_of_a_local_caller",
+        failing_test=f"{_SESSIONS}::test_a_remote_caller_cannot_use_the_session_of_a_local_caller",
     ),
     Guard(
         "session-state-of-its-worker",
@@ -1919,7 +1919,7 @@ _BROWSER = (
             "rows = BrowserSession.objects.filter(id=session_id, worker_id=worker_id, closed",
             "rows = BrowserSession.objects.filter(id=session_id, closed",
         ),
-        red=f"{_SESSIONS}::test_a_state_is_encrypted_and_saved_by_its_worker_only",
+        failing_test=f"{_SESSIONS}::test_a_state_is_encrypted_and_saved_by_its_worker_only",
     ),
     Guard(
         "session-state-encrypted",
@@ -1936,19 +1936,19 @@ _BROWSER = (
                 "bytes(session.sealed_state)",
             ),
         ),
-        red=f"{_SESSIONS}::test_a_state_is_encrypted_and_saved_by_its_worker_only",
+        failing_test=f"{_SESSIONS}::test_a_state_is_encrypted_and_saved_by_its_worker_only",
     ),
     Guard(
         "session-trust-known",
         "The database has no browser session of an unknown trust level",
         Sql("ALTER TABLE runners_browsersession DROP CONSTRAINT session_trust_level"),
-        red=f"{_SESSIONS}::test_the_database_refuses_a_session[unknown trust level]",
+        failing_test=f"{_SESSIONS}::test_the_database_refuses_a_session[unknown trust level]",
     ),
     Guard(
         "closed-session-keeps-nothing",
         "The database has no closed browser session with a state",
         Sql("ALTER TABLE runners_browsersession DROP CONSTRAINT session_closed_keeps_nothing"),
-        red=f"{_SESSIONS}::test_the_database_refuses_a_session[closed with its state]",
+        failing_test=f"{_SESSIONS}::test_the_database_refuses_a_session[closed with its state]",
     ),
     Guard(
         "browser-home-of-a-live-process",
@@ -1958,7 +1958,7 @@ _BROWSER = (
             "        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
             "        pass\n",
         ),
-        red=f"{_BROWSER_HOME}::test_the_home_of_a_running_owner_is_not_removed",
+        failing_test=f"{_BROWSER_HOME}::test_the_home_of_a_running_owner_is_not_removed",
     ),
 )
 
@@ -1967,7 +1967,7 @@ _INVOCATION = (
         "argument-schema",
         "Arguments that do not fit the tool's schema are refused with the place of the error",
         Patch("runners/invocation/arguments.py", "        check(validator, repaired)\n", ""),
-        red=f"{_TOOL_CALLS}::test_wrong_arguments_are_refused_before_the_call_starts[rest]",
+        failing_test=f"{_TOOL_CALLS}::test_wrong_arguments_are_refused_before_the_call_starts[rest]",
     ),
     Guard(
         "scope-for-writes",
@@ -1977,13 +1977,13 @@ _INVOCATION = (
             'return "tools:read" if tool.effect == Effect.READ else "tools:write"',
             'return "tools:read"',
         ),
-        red=f"{_TOOL_CALLS}::test_read_tools_need_the_read_scope_and_write_tools_the_write_scope",
+        failing_test=f"{_TOOL_CALLS}::test_read_tools_need_the_read_scope_and_write_tools_the_write_scope",
     ),
     Guard(
         "call-without-time",
         "A call for which no time is left is not started",
         Patch("runners/invocation/invoke.py", "if limit_ms <= 0:", "if False:"),
-        red=f"{_INTERRUPTED}::test_a_write_whose_deadline_passed_before_it_started_is_not_done",
+        failing_test=f"{_INTERRUPTED}::test_a_write_whose_deadline_passed_before_it_started_is_not_done",
     ),
     Guard(
         "call-time-limit",
@@ -1993,7 +1993,7 @@ _INVOCATION = (
             "deadline = min(ctx.deadline, time.monotonic() + tool.timeout_ms / 1000)",
             "deadline = ctx.deadline",
         ),
-        red=f"{_INTERRUPTED}::test_a_call_ends_at_the_time_limit_of_its_tool",
+        failing_test=f"{_INTERRUPTED}::test_a_call_ends_at_the_time_limit_of_its_tool",
     ),
     Guard(
         "finished-write-reported",
@@ -2003,7 +2003,7 @@ _INVOCATION = (
             "        if working.cancelled() or working.exception() is not None:\n    ",
             "",
         ),
-        red=f"{_INTERRUPTED}::test_a_write_whose_caller_is_cancelled_is_awaited_and_reported_as_done",
+        failing_test=f"{_INTERRUPTED}::test_a_write_whose_caller_is_cancelled_is_awaited_and_reported_as_done",
     ),
     Guard(
         "write-once",
@@ -2013,7 +2013,7 @@ _INVOCATION = (
             "effect=Effect.ONCE,",
             "effect=Effect.AT_LEAST_ONCE,",
         ),
-        red=f"{_STEP_CALLS}::test_a_write_interrupted_by_a_lost_worker_is_not_repeated",
+        failing_test=f"{_STEP_CALLS}::test_a_write_interrupted_by_a_lost_worker_is_not_repeated",
     ),
 )
 

@@ -15,7 +15,7 @@ _LEASES = (
             old='return {"status": RunStatus.RUNNING, "epoch": self.epoch, **owner}',
             new='return {"status": RunStatus.RUNNING, **owner}',
         ),
-        red="tests/runs/journal/test_journal.py::test_a_late_write_with_an_old_lease_is_refused"
+        failing_test="tests/runs/journal/test_journal.py::test_a_late_write_with_an_old_lease_is_refused"
         "[w1-a step that is over]",
     ),
     Guard(
@@ -26,7 +26,7 @@ _LEASES = (
             old='return {"status": RunStatus.RUNNING, "epoch": self.epoch, **owner}',
             new='return {"status": RunStatus.RUNNING, "epoch": self.epoch}',
         ),
-        red="tests/runs/journal/test_journal.py::test_a_write_of_another_worker_with_the_current_epoch_is_refused"
+        failing_test="tests/runs/journal/test_journal.py::test_a_write_of_another_worker_with_the_current_epoch_is_refused"
         "[a step that is over]",
     ),
     Guard(
@@ -38,7 +38,7 @@ _LEASES = (
             new='status = {} if self.is_helper else {"status": RunStatus.RUNNING}\n'
             '        return {**status, "epoch": self.epoch, **owner}',
         ),
-        red="tests/runs/execution/test_work_sharing.py::test_a_helper_cannot_write_to_a_canceled_run",
+        failing_test="tests/runs/execution/test_work_sharing.py::test_a_helper_cannot_write_to_a_canceled_run",
     ),
     Guard(
         "clock-epoch",
@@ -48,7 +48,7 @@ _LEASES = (
             old="id=lease.run.id, epoch=lease.epoch, lease_owner=lease.worker_id,",
             new="id=lease.run.id, lease_owner=lease.worker_id,",
         ),
-        red="tests/runs/journal/test_journal.py::test_a_late_write_with_an_old_lease_is_refused"
+        failing_test="tests/runs/journal/test_journal.py::test_a_late_write_with_an_old_lease_is_refused"
         "[w1-the clock]",
     ),
     Guard(
@@ -59,7 +59,7 @@ _LEASES = (
             old="Slot.objects.filter(run_id=run_id, epoch=epoch)",
             new="Slot.objects.filter(run_id=run_id)",
         ),
-        red="tests/runs/journal/test_journal.py::test_a_late_write_with_an_old_lease_is_refused"
+        failing_test="tests/runs/journal/test_journal.py::test_a_late_write_with_an_old_lease_is_refused"
         "[w1-releasing the slot]",
     ),
     Guard(
@@ -70,7 +70,7 @@ _LEASES = (
             old='"SELECT number FROM runs_slot WHERE run_id IS NULL AND number < %s"',
             new='"SELECT number FROM runs_slot WHERE number < %s"',
         ),
-        red="tests/runs/lifecycle/test_transition.py::test_a_lease_without_a_free_slot_changes_no_row",
+        failing_test="tests/runs/lifecycle/test_transition.py::test_a_lease_without_a_free_slot_changes_no_row",
     ),
     Guard(
         "slot-taken-once-on-sqlite",
@@ -87,7 +87,7 @@ _LEASES = (
                 new="SELECT number FROM runs_slot WHERE number < %s",
             ),
         ),
-        red="tests/runs/lifecycle/test_transition.py::test_a_lease_without_a_free_slot_changes_no_row",
+        failing_test="tests/runs/lifecycle/test_transition.py::test_a_lease_without_a_free_slot_changes_no_row",
         database="sqlite",
     ),
     Guard(
@@ -106,7 +106,7 @@ _LEASES = (
                 new="run_id IS NULL AND number < %s + 1000",
             ),
         ),
-        red="tests/runs/queue/test_claims.py::test_slots_above_a_lowered_maximum_are_not_taken",
+        failing_test="tests/runs/queue/test_claims.py::test_slots_above_a_lowered_maximum_are_not_taken",
     ),
 )
 
@@ -120,7 +120,7 @@ _CLAIMS = (
             " r.workspace_id),\n",
             new="",
         ),
-        red="tests/runs/queue/test_claims.py::test_a_workspace_with_fewer_running_goes_first",
+        failing_test="tests/runs/queue/test_claims.py::test_a_workspace_with_fewer_running_goes_first",
     ),
     Guard(
         "claim-once",
@@ -131,7 +131,7 @@ _CLAIMS = (
             ' "lease_owner": None}',
             new="guard: dict[str, Any] = {}",
         ),
-        red="tests/runs/queue/test_claims.py::test_one_of_many_workers_gets_the_lease_of_a_run",
+        failing_test="tests/runs/queue/test_claims.py::test_one_of_many_workers_gets_the_lease_of_a_run",
     ),
     Guard(
         "claim-epoch",
@@ -141,7 +141,7 @@ _CLAIMS = (
             old='"epoch": run.epoch, "ready": True,',
             new='"ready": True,',
         ),
-        red="tests/runs/queue/test_claims.py::test_a_run_that_was_leased_since_it_was_chosen_is_not_claimed",
+        failing_test="tests/runs/queue/test_claims.py::test_a_run_that_was_leased_since_it_was_chosen_is_not_claimed",
     ),
     Guard(
         "claim-ready",
@@ -151,7 +151,7 @@ _CLAIMS = (
             old='"epoch": run.epoch, "ready": True,',
             new='"epoch": run.epoch,',
         ),
-        red="tests/runs/conversations/test_takeover.py::test_a_run_held_back_since_it_was_chosen_is_not_claimed",
+        failing_test="tests/runs/conversations/test_takeover.py::test_a_run_held_back_since_it_was_chosen_is_not_claimed",
     ),
     Guard(
         "session-claimed-once",
@@ -163,7 +163,7 @@ _CLAIMS = (
             new="    row.filter(closed_at__isnull=True).update(worker_id=worker_id)\n"
             "    return True",
         ),
-        red="tests/runs/sessions/test_sessions.py::test_a_run_whose_session_was_taken_since_it_was_chosen_waits",
+        failing_test="tests/runs/sessions/test_sessions.py::test_a_run_whose_session_was_taken_since_it_was_chosen_waits",
     ),
     Guard(
         "session-is-exclusive",
@@ -172,7 +172,7 @@ _CLAIMS = (
             "DROP INDEX run_session_is_exclusive",
             sqlite="DROP INDEX run_session_is_exclusive",
         ),
-        red="tests/runs/sessions/test_sessions.py::test_the_database_refuses_two_runs_in_one_session",
+        failing_test="tests/runs/sessions/test_sessions.py::test_the_database_refuses_two_runs_in_one_session",
     ),
     Guard(
         "session-stays-with-its-worker",
@@ -182,7 +182,7 @@ _CLAIMS = (
             old="runners_browsersession session WHERE session.id = runs_run.session_id",
             new="runners_browsersession session WHERE 1 = 0",
         ),
-        red="tests/runs/sessions/test_sessions.py::test_a_run_goes_to_the_worker_that_holds_its_session",
+        failing_test="tests/runs/sessions/test_sessions.py::test_a_run_goes_to_the_worker_that_holds_its_session",
     ),
     Guard(
         "pinned-run-stays-with-its-worker",
@@ -192,7 +192,7 @@ _CLAIMS = (
             old="AND (pinned_worker IS NULL OR pinned_worker NOT IN (",
             new="AND (1 = 1 OR pinned_worker NOT IN (",
         ),
-        red="tests/runs/queue/test_claims.py::test_a_run_pinned_to_a_live_worker_is_claimed_by_it_alone",
+        failing_test="tests/runs/queue/test_claims.py::test_a_run_pinned_to_a_live_worker_is_claimed_by_it_alone",
     ),
     Guard(
         "template-version",
@@ -202,7 +202,7 @@ _CLAIMS = (
             old="AND ({versions})",
             new="AND ({versions} OR 1 = 1)",
         ),
-        red="tests/runs/queue/test_eligibility.py::"
+        failing_test="tests/runs/queue/test_eligibility.py::"
         "test_a_run_that_needs_newer_code_waits_for_a_worker_that_has_it[test_stepwise-2.0.0]",
     ),
     Guard(
@@ -213,7 +213,7 @@ _CLAIMS = (
             old="Worker.objects.filter(id=worker_id, beat=beat, lost_at__isnull=True)",
             new="Worker.objects.filter(id=worker_id, lost_at__isnull=True)",
         ),
-        red="tests/runs/queue/test_lease_expiry.py::"
+        failing_test="tests/runs/queue/test_lease_expiry.py::"
         "test_a_worker_whose_heartbeat_advances_meanwhile_keeps_its_leases",
     ),
     Guard(
@@ -224,7 +224,7 @@ _CLAIMS = (
             old="if gone or unchanged_s >= settings.LEASE_LOST_S:",
             new="if gone or unchanged_s > 1:",
         ),
-        red="tests/runs/queue/test_lease_expiry.py::"
+        failing_test="tests/runs/queue/test_lease_expiry.py::"
         "test_a_worker_is_lost_when_its_heartbeat_stops_for_the_lease_duration",
     ),
     Guard(
@@ -235,7 +235,7 @@ _CLAIMS = (
             old="if runs := end_stray_leases():",
             new="if runs := list[str]():",
         ),
-        red="tests/runs/queue/test_lease_expiry.py::test_the_reaper_also_ends_stray_leases",
+        failing_test="tests/runs/queue/test_lease_expiry.py::test_the_reaper_also_ends_stray_leases",
     ),
     Guard(
         "lost-three-times",
@@ -245,7 +245,7 @@ _CLAIMS = (
             old="if run.times_lost + 1 >= MAX_TIMES_LOST:",
             new="if False:",
         ),
-        red="tests/runs/queue/test_lease_expiry.py::test_the_third_lost_worker_fails_the_run",
+        failing_test="tests/runs/queue/test_lease_expiry.py::test_the_third_lost_worker_fails_the_run",
     ),
     Guard(
         "stale-slots",
@@ -255,7 +255,7 @@ _CLAIMS = (
             old="list(taken.filter(~Q(worker_id__in=_live_workers()) | ~Exists(running)))",
             new="list(taken)",
         ),
-        red="tests/runs/queue/test_lease_expiry.py::test_stale_slots_are_freed_and_held_ones_are_not",
+        failing_test="tests/runs/queue/test_lease_expiry.py::test_stale_slots_are_freed_and_held_ones_are_not",
     ),
     Guard(
         "worker-gives-up",
@@ -265,7 +265,7 @@ _CLAIMS = (
             old="if time.monotonic() - self._last_beat > settings.LEASE_GIVE_UP_S:",
             new="if False:",
         ),
-        red="tests/runs/worker/test_worker.py::test_a_worker_without_a_heartbeat_releases_its_runs",
+        failing_test="tests/runs/worker/test_worker.py::test_a_worker_without_a_heartbeat_releases_its_runs",
     ),
     Guard(
         "cancel-stops-the-worker",
@@ -275,7 +275,7 @@ _CLAIMS = (
             old='execution.interrupt("canceled")',
             new="pass",
         ),
-        red="tests/runs/worker/test_worker.py::test_a_cancel_stops_the_steps_within_a_second",
+        failing_test="tests/runs/worker/test_worker.py::test_a_cancel_stops_the_steps_within_a_second",
     ),
 )
 
@@ -288,7 +288,7 @@ _SHARED_RUNS = (
             old="status=StepStatus.STARTED, owner=lease.worker_id\n    )\n    if ours.count()",
             new="status=StepStatus.STARTED\n    )\n    if ours.count()",
         ),
-        red="tests/runs/execution/test_work_sharing.py::"
+        failing_test="tests/runs/execution/test_work_sharing.py::"
         "test_a_helper_cannot_write_a_step_that_another_worker_was_given",
     ),
     Guard(
@@ -306,7 +306,7 @@ _SHARED_RUNS = (
                 new="]",
             ),
         ),
-        red="tests/runs/execution/test_work_sharing.py::"
+        failing_test="tests/runs/execution/test_work_sharing.py::"
         "test_a_step_that_loses_three_helpers_fails_and_the_others_succeed",
     ),
     Guard(
@@ -317,7 +317,7 @@ _SHARED_RUNS = (
             old="served_q(), shared=True, status=RunStatus.RUNNING,",
             new="served_q(), status=RunStatus.RUNNING,",
         ),
-        red="tests/runs/execution/test_work_sharing.py::test_a_run_that_is_not_shared_stays_with_its_worker",
+        failing_test="tests/runs/execution/test_work_sharing.py::test_a_run_that_is_not_shared_stays_with_its_worker",
     ),
 )
 
@@ -330,7 +330,7 @@ _EFFECTS = (
             old='if step.status == StepStatus.STARTED and step.effect != "once":',
             new="if step.status == StepStatus.STARTED:",
         ),
-        red="tests/runs/worker/test_worker.py::test_a_once_step_interrupted_by_a_drain_is_not_repeated",
+        failing_test="tests/runs/worker/test_worker.py::test_a_once_step_interrupted_by_a_drain_is_not_repeated",
     ),
     Guard(
         "once-step-not-retried",
@@ -340,7 +340,7 @@ _EFFECTS = (
             old="if row.effect == Effect.ONCE or is_late or",
             new="if is_late or",
         ),
-        red="tests/runs/execution/test_engine.py::test_a_once_step_is_never_retried",
+        failing_test="tests/runs/execution/test_engine.py::test_a_once_step_is_never_retried",
     ),
     Guard(
         "once-step-not-repeated-for-its-page",
@@ -350,7 +350,7 @@ _EFFECTS = (
             old="        if step.effect == Effect.ONCE:\n            raise _not_repeated(step)\n",
             new="        pass\n",
         ),
-        red="tests/runs/execution/test_page_recovery.py::"
+        failing_test="tests/runs/execution/test_page_recovery.py::"
         "test_a_finished_submit_is_not_repeated_to_verify_it",
     ),
     Guard(
@@ -361,7 +361,7 @@ _EFFECTS = (
             old="self.running.cancel([n for n in running if self.steps[n].effect != Effect.ONCE])",
             new="self.running.cancel(running)",
         ),
-        red="tests/runs/worker/test_worker.py::test_a_drain_waits_for_a_once_step_to_end",
+        failing_test="tests/runs/worker/test_worker.py::test_a_drain_waits_for_a_once_step_to_end",
     ),
     Guard(
         "no-resubmit-after-an-effect",
@@ -371,7 +371,7 @@ _EFFECTS = (
             old="again=is_harmless and not run.holds_secrets,",
             new="again=not run.holds_secrets,",
         ),
-        red="tests/runs/queries/test_next_actions.py::"
+        failing_test="tests/runs/queries/test_next_actions.py::"
         "test_a_canceled_run_with_possible_effects_suggests_reading_its_events",
     ),
     Guard(
@@ -382,7 +382,7 @@ _EFFECTS = (
             old="if self.waits or (broken and self.template.stops_at_failed_step):",
             new="if self.waits:",
         ),
-        red="tests/runs/execution/test_engine.py::"
+        failing_test="tests/runs/execution/test_engine.py::"
         "test_no_step_runs_after_a_failed_one_where_the_template_stops_on_error",
     ),
     Guard(
@@ -393,7 +393,7 @@ _EFFECTS = (
             old="if self.pending and time.monotonic() >= self._deadline:",
             new="if False:",
         ),
-        red="tests/runs/execution/test_timeouts.py::"
+        failing_test="tests/runs/execution/test_timeouts.py::"
         "test_a_run_whose_time_was_used_up_by_lost_workers_starts_no_step",
     ),
     Guard(
@@ -404,7 +404,7 @@ _EFFECTS = (
             old="if run.epoch > 0 or template is None or remaining_ms(run) <= 0:",
             new="if run.epoch > 0 or template is None:",
         ),
-        red="tests/runs/execution/test_timeouts.py::"
+        failing_test="tests/runs/execution/test_timeouts.py::"
         "test_time_in_the_queue_counts_in_sync_mode_and_an_expired_run_starts_no_step",
     ),
     Guard(
@@ -415,7 +415,7 @@ _EFFECTS = (
             old="        if self._stored >= MAX_STREAMED_BYTES:\n            return\n",
             new="",
         ),
-        red="tests/runs/execution/test_engine.py::"
+        failing_test="tests/runs/execution/test_engine.py::"
         "test_streamed_events_have_a_size_limit_and_the_last_is_marked_truncated",
     ),
     Guard(
@@ -426,7 +426,7 @@ _EFFECTS = (
             old='f"The step failed with an internal error; see {error_id} in the server\'s log.",',
             new='f"{error!r} {error_id}",',
         ),
-        red="tests/runs/execution/test_engine.py::test_a_defect_in_a_step_is_reported_by_an_error_id_alone",
+        failing_test="tests/runs/execution/test_engine.py::test_a_defect_in_a_step_is_reported_by_an_error_id_alone",
     ),
     Guard(
         "storable-output",
@@ -436,7 +436,7 @@ _EFFECTS = (
             old="    output = storable(output)\n",
             new="",
         ),
-        red="tests/runs/execution/test_engine.py::test_a_step_may_output_any_value",
+        failing_test="tests/runs/execution/test_engine.py::test_a_step_may_output_any_value",
     ),
     Guard(
         "event-number-with-its-event",
@@ -446,7 +446,7 @@ _EFFECTS = (
             old="@transaction.atomic(savepoint=False)\n",
             new="",
         ),
-        red="tests/runs/conversations/test_tasks.py::"
+        failing_test="tests/runs/conversations/test_tasks.py::"
         "test_an_event_number_and_its_event_commit_together_or_not_at_all",
     ),
 )
@@ -461,7 +461,7 @@ _TOOL_CALLS = (
             old='"id = %s AND epoch = %s AND status = %s"',
             new='"id = %s AND (epoch = %s OR TRUE) AND status = %s"',
         ),
-        red="tests/runs/lifecycle/test_in_flight_calls.py::"
+        failing_test="tests/runs/lifecycle/test_in_flight_calls.py::"
         "test_the_calls_of_a_lost_worker_are_ended_and_it_starts_no_more",
     ),
     Guard(
@@ -472,7 +472,7 @@ _TOOL_CALLS = (
             old='"id = %s AND epoch = %s AND status = %s"',
             new='"id = %s AND epoch = %s AND (status = %s OR TRUE)"',
         ),
-        red="tests/runs/lifecycle/test_in_flight_calls.py::test_a_worker_whose_run_was_canceled_starts_no_call",
+        failing_test="tests/runs/lifecycle/test_in_flight_calls.py::test_a_worker_whose_run_was_canceled_starts_no_call",
     ),
     Guard(
         "call-start-lease-on-sqlite",
@@ -482,7 +482,7 @@ _TOOL_CALLS = (
             old="leased = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)",
             new="leased = Run.objects.filter(id=run.id)",
         ),
-        red="tests/runs/lifecycle/test_in_flight_calls.py::"
+        failing_test="tests/runs/lifecycle/test_in_flight_calls.py::"
         "test_the_calls_of_a_lost_worker_are_ended_and_it_starts_no_more",
         database="sqlite",
     ),
@@ -494,7 +494,7 @@ _TOOL_CALLS = (
             old="    if not _delete(OpenCall.objects.filter(id=call_id)):\n        return False\n",
             new="",
         ),
-        red="tests/runs/lifecycle/test_in_flight_calls.py::"
+        failing_test="tests/runs/lifecycle/test_in_flight_calls.py::"
         "test_a_direct_call_on_another_machine_is_aborted_after_an_hour",
     ),
     Guard(
@@ -505,7 +505,7 @@ _TOOL_CALLS = (
             old="        abort_calls(change.run.id, change.abort_code)",
             new="        pass",
         ),
-        red="tests/runs/lifecycle/test_in_flight_calls.py::test_a_stopping_worker_ends_the_calls_it_interrupts",
+        failing_test="tests/runs/lifecycle/test_in_flight_calls.py::test_a_stopping_worker_ends_the_calls_it_interrupts",
     ),
     Guard(
         "live-calls-are-not-aborted",
@@ -515,7 +515,7 @@ _TOOL_CALLS = (
             old="if call.opened_at < oldest or has_ended(call.process)]",
             new="]",
         ),
-        red="tests/runs/lifecycle/test_in_flight_calls.py::"
+        failing_test="tests/runs/lifecycle/test_in_flight_calls.py::"
         "test_the_scheduler_ends_direct_calls_of_a_killed_process",
     ),
     Guard(
@@ -527,7 +527,7 @@ _TOOL_CALLS = (
             old='Authorization(verdict, "allow"), policy.precondition',
             new='Authorization(verdict, "allow"), Precondition("TRUE", ())',
         ),
-        red="tests/runs/execution/test_cached_admission_of_runner_calls.py::test_a_new_deny_rule_applies_to_the_next_call",
+        failing_test="tests/runs/execution/test_cached_admission_of_runner_calls.py::test_a_new_deny_rule_applies_to_the_next_call",
     ),
     Guard(
         "cached-target-tested",
@@ -538,7 +538,7 @@ _TOOL_CALLS = (
             old="[*preconditions, is_unchanged(known)]",
             new="preconditions",
         ),
-        red="tests/runs/execution/test_cached_admission_of_runner_calls.py::test_a_target_with_a_new_endpoint_is_called_there",
+        failing_test="tests/runs/execution/test_cached_admission_of_runner_calls.py::test_a_target_with_a_new_endpoint_is_called_there",
     ),
     Guard(
         "first-call-tests-its-preconditions",
@@ -548,7 +548,7 @@ _TOOL_CALLS = (
             old='f"SELECT r.id FROM r WHERE {wheres}"',
             new='f"SELECT r.id FROM r WHERE TRUE OR {wheres}"',
         ),
-        red="tests/runs/execution/test_cached_admission_of_local_calls.py::"
+        failing_test="tests/runs/execution/test_cached_admission_of_local_calls.py::"
         "test_a_rule_created_during_the_turn_of_the_model_applies_to_its_next_call",
     ),
     Guard(
@@ -560,7 +560,7 @@ _TOOL_CALLS = (
             old="authorization, *preconditions = *allowed, *_page_not_taken_over(run)",
             new="authorization, *preconditions = allowed",
         ),
-        red="tests/runs/conversations/test_takeover.py::test_a_call_in_flight_ends_and_no_further_tool_is_called",
+        failing_test="tests/runs/conversations/test_takeover.py::test_a_call_in_flight_ends_and_no_further_tool_is_called",
     ),
     Guard(
         "call-waits-for-the-takeover",
@@ -571,7 +571,7 @@ _TOOL_CALLS = (
             "        return None\n",
             new="",
         ),
-        red="tests/runs/conversations/test_takeover.py::test_a_call_in_flight_ends_and_no_further_tool_is_called",
+        failing_test="tests/runs/conversations/test_takeover.py::test_a_call_in_flight_ends_and_no_further_tool_is_called",
     ),
     Guard(
         "denied-step",
@@ -581,7 +581,7 @@ _TOOL_CALLS = (
             old='if authorization.decision == "deny":',
             new="if False:",
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::"
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::"
         "test_no_confirmation_is_requested_for_a_denied_step",
     ),
     Guard(
@@ -592,7 +592,7 @@ _TOOL_CALLS = (
             old='if authorization is None or authorization.decision == "confirm":',
             new="if authorization is None:",
         ),
-        red="tests/runs/execution/test_suspension.py::"
+        failing_test="tests/runs/execution/test_suspension.py::"
         "test_a_step_that_needs_confirmation_is_not_performed_and_holds_no_slot",
     ),
     Guard(
@@ -603,7 +603,7 @@ _TOOL_CALLS = (
             old="    if request.may_have_confirmation:\n        return None\n",
             new="",
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::test_a_refusal_holds_after_its_rule_is_retired",
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::test_a_refusal_holds_after_its_rule_is_retired",
     ),
     Guard(
         "replayed-call-unchanged",
@@ -613,7 +613,7 @@ _TOOL_CALLS = (
             old='if call["tool"] != request.tool or call["digest"] not in request.digests:',
             new="if False:",
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::"
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::"
         "test_a_resumed_step_that_calls_otherwise_than_before_fails",
     ),
     Guard(
@@ -626,7 +626,7 @@ _TOOL_CALLS = (
             "        )",
             new="is_approved = True",
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::"
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::"
         "test_the_approval_of_another_call_does_not_confirm_a_step",
     ),
 )
@@ -640,7 +640,7 @@ _SUBMISSION = (
             old="    approval = admit_call(request)\n",
             new="    approval = None\n",
         ),
-        red="tests/decisions/authorization/test_confirmed_calls.py::test_a_denied_call_is_refused_and_audited",
+        failing_test="tests/decisions/authorization/test_confirmed_calls.py::test_a_denied_call_is_refused_and_audited",
     ),
     Guard(
         "submit-uses-its-approval",
@@ -650,7 +650,7 @@ _SUBMISSION = (
             old="            use_approval(approval)\n            if message is not None:",
             new="            if message is not None:",
         ),
-        red="tests/decisions/authorization/test_confirmed_calls.py::test_without_a_key_an_approval_is_valid_for_one_call",
+        failing_test="tests/decisions/authorization/test_confirmed_calls.py::test_without_a_key_an_approval_is_valid_for_one_call",
     ),
     Guard(
         "submit-scope",
@@ -660,7 +660,7 @@ _SUBMISSION = (
             old='    principal.require("runs:write")\n',
             new="",
         ),
-        red="tests/runs/submission/test_submission.py::test_a_submit_without_the_scope_is_refused",
+        failing_test="tests/runs/submission/test_submission.py::test_a_submit_without_the_scope_is_refused",
     ),
     Guard(
         "template-trust",
@@ -670,7 +670,7 @@ _SUBMISSION = (
             old="    _check_trust(principal, template)\n",
             new="",
         ),
-        red="tests/runs/submission/test_submission.py::"
+        failing_test="tests/runs/submission/test_submission.py::"
         "test_a_remote_caller_cannot_use_a_local_template_and_the_refusal_is_audited",
     ),
     Guard(
@@ -681,7 +681,7 @@ _SUBMISSION = (
             old='        check(template.inputs_validator, inputs, where="inputs")\n',
             new="",
         ),
-        red="tests/runs/submission/test_submission.py::test_a_refused_submit_leaves_no_run[10]",
+        failing_test="tests/runs/submission/test_submission.py::test_a_refused_submit_leaves_no_run[10]",
     ),
     Guard(
         "template-version-of-a-submit",
@@ -692,7 +692,7 @@ _SUBMISSION = (
             ' template.version.split(".")[0]:',
             new="if False:",
         ),
-        red="tests/runs/submission/test_submission.py::test_a_refused_submit_leaves_no_run[4]",
+        failing_test="tests/runs/submission/test_submission.py::test_a_refused_submit_leaves_no_run[4]",
     ),
     Guard(
         "sync-timeout",
@@ -702,13 +702,13 @@ _SUBMISSION = (
             old='if options.get("mode") == "sync" and timeout_ms > settings.SYNC_TIMEOUT_MS:',
             new="if False:",
         ),
-        red="tests/runs/submission/test_submission.py::test_a_refused_submit_leaves_no_run[14]",
+        failing_test="tests/runs/submission/test_submission.py::test_a_refused_submit_leaves_no_run[14]",
     ),
     Guard(
         "output-schema-size",
         "An output schema has a maximum size",
         Patch("runs/submission/output_schema.py", old="if size > MAX_BYTES:", new="if False:"),
-        red="tests/runs/submission/test_submission.py::test_a_refused_submit_leaves_no_run[18]",
+        failing_test="tests/runs/submission/test_submission.py::test_a_refused_submit_leaves_no_run[18]",
     ),
     Guard(
         "output-schema-patterns",
@@ -718,7 +718,7 @@ _SUBMISSION = (
             old="if any(_NESTED_REPETITION.search(pattern) for pattern in patterns):",
             new="if False:",
         ),
-        red="tests/runs/agent/test_unusual_replies.py::"
+        failing_test="tests/runs/agent/test_unusual_replies.py::"
         "test_a_hostile_schema_is_rejected_in_the_inputs_too[schema1]",
     ),
     Guard(
@@ -729,7 +729,7 @@ _SUBMISSION = (
             old="        if reference in seen:",
             new="        if reference in seen:\n            return\n        if False:",
         ),
-        red="tests/runs/agent/test_unusual_replies.py::"
+        failing_test="tests/runs/agent/test_unusual_replies.py::"
         "test_a_hostile_schema_is_rejected_in_the_inputs_too[schema2]",
     ),
     Guard(
@@ -740,7 +740,7 @@ _SUBMISSION = (
             old="    with transaction.atomic():\n        first = claim_key(",
             new="    with ExitStack():\n        first = claim_key(",
         ),
-        red="tests/runs/submission/test_submission.py::test_a_failure_of_any_insert_leaves_no_rows[runs_runstep]",
+        failing_test="tests/runs/submission/test_submission.py::test_a_failure_of_any_insert_leaves_no_rows[runs_runstep]",
     ),
     Guard(
         "wakeup-after-commit",
@@ -750,7 +750,7 @@ _SUBMISSION = (
             old="    transaction.on_commit(lambda: send_wakeup(queue, run_id), robust=True)",
             new="    send_wakeup(queue, run_id)",
         ),
-        red="tests/runs/submission/test_submission.py::test_one_wakeup_is_sent_after_the_commit[keyed]",
+        failing_test="tests/runs/submission/test_submission.py::test_one_wakeup_is_sent_after_the_commit[keyed]",
     ),
     Guard(
         "broker-outage",
@@ -761,7 +761,7 @@ _SUBMISSION = (
             " sent again)\n",
             new="    except ZeroDivisionError as error:\n",
         ),
-        red="tests/runs/submission/test_submission.py::test_a_submit_succeeds_while_the_broker_is_unavailable",
+        failing_test="tests/runs/submission/test_submission.py::test_a_submit_succeeds_while_the_broker_is_unavailable",
     ),
     Guard(
         "key-of-its-principal",
@@ -771,7 +771,7 @@ _SUBMISSION = (
             old='        "principal_id": submission.principal.id,\n',
             new="",
         ),
-        red="tests/runs/submission/test_idempotency.py::test_a_key_belongs_to_its_principal",
+        failing_test="tests/runs/submission/test_idempotency.py::test_a_key_belongs_to_its_principal",
     ),
     Guard(
         "key-compares-inputs",
@@ -781,14 +781,14 @@ _SUBMISSION = (
             old="inputs_match = holder.inputs_digest in submission.inputs_digests",
             new="inputs_match = True",
         ),
-        red="tests/runs/submission/test_idempotency.py::"
+        failing_test="tests/runs/submission/test_idempotency.py::"
         "test_a_key_with_other_inputs_returns_the_first_run_and_reports_the_mismatch",
     ),
     Guard(
         "one-run-a-key",
         "The database has one run for each idempotency key of a principal",
         Sql("ALTER TABLE runs_runkey DROP CONSTRAINT run_key_per_principal"),
-        red="tests/runs/submission/test_idempotency.py::test_a_key_is_free_after_its_run_expired",
+        failing_test="tests/runs/submission/test_idempotency.py::test_a_key_is_free_after_its_run_expired",
     ),
     Guard(
         "inputs-digest-is-keyed",
@@ -798,7 +798,7 @@ _SUBMISSION = (
             old='return macs("inputs", hashlib.sha256(raw).digest())',
             new="return (hashlib.sha256(raw).hexdigest(),)",
         ),
-        red="tests/runs/submission/test_idempotency.py::test_the_inputs_are_compared_by_a_keyed_digest",
+        failing_test="tests/runs/submission/test_idempotency.py::test_the_inputs_are_compared_by_a_keyed_digest",
     ),
     Guard(
         "webhook-option",
@@ -808,7 +808,7 @@ _SUBMISSION = (
             old="id=webhook_id, workspace_id=principal.workspace_id, disabled_at__isnull=True",
             new="id=webhook_id, disabled_at__isnull=True",
         ),
-        red="tests/runs/webhooks/test_webhooks.py::test_a_submit_that_names_an_unusable_webhook_is_refused",
+        failing_test="tests/runs/webhooks/test_webhooks.py::test_a_submit_that_names_an_unusable_webhook_is_refused",
     ),
     Guard(
         "step-tool-scope",
@@ -818,7 +818,7 @@ _SUBMISSION = (
             old="    principal.require(scope_of(tool))\n    if tool.kind == KIND:",
             new="    if tool.kind == KIND:",
         ),
-        red="tests/runs/task_templates/test_call_tools.py::test_a_file_tool_in_a_run_requires_the_scope_of_the_tool",
+        failing_test="tests/runs/task_templates/test_call_tools.py::test_a_file_tool_in_a_run_requires_the_scope_of_the_tool",
     ),
 )
 
@@ -831,7 +831,7 @@ _SECRETS = (
             old="            masked = _replace_at(masked, path, MASK)\n",
             new="",
         ),
-        red="tests/runs/submission/test_secret_inputs.py::"
+        failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_secrets_are_removed_from_the_inputs_and_encrypted",
     ),
     Guard(
@@ -842,7 +842,7 @@ _SECRETS = (
             old="sealed=seal(orjson.dumps(secrets))",
             new="sealed=orjson.dumps(secrets)",
         ),
-        red="tests/runs/submission/test_secret_inputs.py::"
+        failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_secrets_are_removed_from_the_inputs_and_encrypted",
     ),
     Guard(
@@ -853,7 +853,7 @@ _SECRETS = (
             old="return self.values if index <= self.last_step else {}",
             new="return self.values",
         ),
-        red="tests/runs/submission/test_secret_inputs.py::"
+        failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_secrets_are_removed_from_the_inputs_and_encrypted",
     ),
     Guard(
@@ -864,7 +864,7 @@ _SECRETS = (
             old="delete_secrets=ends and run.holds_secrets,",
             new="delete_secrets=False,",
         ),
-        red="tests/runs/submission/test_secret_inputs.py::"
+        failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_the_end_of_a_run_deletes_its_secrets_in_the_same_commit",
     ),
     Guard(
@@ -876,7 +876,7 @@ _SECRETS = (
             " UNFINISHED\n",
             new="            False\n",
         ),
-        red="tests/runs/submission/test_secret_inputs.py::"
+        failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_secrets_are_deleted_after_the_last_step_that_needs_them",
     ),
     Guard(
@@ -887,7 +887,7 @@ _SECRETS = (
             old="RunSecret.objects.filter(~Exists(active)).delete()",
             new="RunSecret.objects.all().delete()",
         ),
-        red="tests/runs/submission/test_secret_inputs.py::"
+        failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_the_sweeper_deletes_secrets_that_remain_after_the_end",
     ),
     Guard(
@@ -898,7 +898,7 @@ _SECRETS = (
             old="step_records.succeeded(row, mask(ended.future.result()), ran, duration_ms)",
             new="step_records.succeeded(row, ended.future.result(), ran, duration_ms)",
         ),
-        red="tests/runners/llm/test_api_key_stored_nowhere.py::"
+        failing_test="tests/runners/llm/test_api_key_stored_nowhere.py::"
         "test_a_key_that_the_model_outputs_is_masked_in_every_form",
     ),
     Guard(
@@ -910,7 +910,7 @@ _SECRETS = (
             " event",
             new="return event",
         ),
-        red="tests/runners/llm/test_api_key_stored_nowhere.py::"
+        failing_test="tests/runners/llm/test_api_key_stored_nowhere.py::"
         "test_a_key_that_the_model_outputs_is_masked_in_every_form",
     ),
     Guard(
@@ -922,7 +922,7 @@ _SECRETS = (
             " ends_at=self._deadline))",
             new="error = step_records.error_of(ended.future, self.run, ends_at=self._deadline)",
         ),
-        red="tests/runs/task_templates/test_login_credentials_stored_nowhere.py::"
+        failing_test="tests/runs/task_templates/test_login_credentials_stored_nowhere.py::"
         "test_no_outcome_of_a_login_stores_its_credentials[leaking site]",
     ),
     Guard(
@@ -933,7 +933,7 @@ _SECRETS = (
             old="        data = self.masker.data(data, mime_type)\n",
             new="",
         ),
-        red="tests/runners/llm/test_api_key_stored_nowhere.py::test_a_key_in_a_long_result_is_masked_in_its_artifact",
+        failing_test="tests/runners/llm/test_api_key_stored_nowhere.py::test_a_key_in_a_long_result_is_masked_in_its_artifact",
     ),
     Guard(
         "key-split-across-deltas",
@@ -944,7 +944,7 @@ _SECRETS = (
             " timeout_ms=left_ms))\n",
             new="        gateway.stream_chat(messages=messages, tools=tools, timeout_ms=left_ms)\n",
         ),
-        red="tests/runners/llm/test_api_key_stored_nowhere.py::"
+        failing_test="tests/runners/llm/test_api_key_stored_nowhere.py::"
         "test_a_key_that_the_model_outputs_is_masked_in_every_form",
     ),
     Guard(
@@ -955,7 +955,7 @@ _SECRETS = (
             old="return template.shares_page and not holds_secrets and",
             new="return template.shares_page and",
         ),
-        red="tests/runners/browser/tracing/test_traces.py::test_a_run_with_secret_inputs_is_never_traced",
+        failing_test="tests/runners/browser/tracing/test_traces.py::test_a_run_with_secret_inputs_is_never_traced",
     ),
     Guard(
         "confirmation-shows-no-secret",
@@ -973,7 +973,7 @@ _SECRETS = (
                 new="storable(dict(args))",
             ),
         ),
-        red="tests/runs/submission/test_secret_inputs.py::"
+        failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_a_person_who_confirms_a_call_sees_no_secret",
     ),
     Guard(
@@ -984,7 +984,7 @@ _SECRETS = (
             old='        args["text"] = f"({len(args[\'text\'])} characters)"\n',
             new="        pass\n",
         ),
-        red="tests/runs/agent/test_real_pages.py::test_a_goal_over_several_pages_is_reached_in_a_task",
+        failing_test="tests/runs/agent/test_real_pages.py::test_a_goal_over_several_pages_is_reached_in_a_task",
     ),
 )
 
@@ -997,7 +997,7 @@ _WAITING_RUNS = (
             old='    if run is None or (run.waiting_for or {}).get("decisionId") != decision.pk:',
             new="    if run is None:",
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::"
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::"
         "test_a_decision_about_another_call_does_not_resume_the_run",
     ),
     Guard(
@@ -1008,7 +1008,7 @@ _WAITING_RUNS = (
             old='        "lease_owner": None,\n        "epoch": run.epoch,\n',
             new='        "lease_owner": None,\n',
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::"
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::"
         "test_a_run_that_was_resumed_and_suspended_again_meanwhile_keeps_waiting",
     ),
     Guard(
@@ -1020,7 +1020,7 @@ _WAITING_RUNS = (
             " ready=False)",
             new="Run.objects.filter(id=run.id, epoch=run.epoch)",
         ),
-        red="tests/runs/submission/test_answers.py::"
+        failing_test="tests/runs/submission/test_answers.py::"
         "test_an_answer_that_comes_just_after_another_one_is_refused",
     ),
     Guard(
@@ -1032,7 +1032,7 @@ _WAITING_RUNS = (
             " ready=False)",
             new="Run.objects.filter(id=run.id, waiting_for__isnull=False, ready=False)",
         ),
-        red="tests/runs/submission/test_answers.py::"
+        failing_test="tests/runs/submission/test_answers.py::"
         "test_an_answer_that_comes_just_after_the_next_question_is_refused",
     ),
     Guard(
@@ -1044,7 +1044,7 @@ _WAITING_RUNS = (
             ' waiting.get("expiresAt")):',
             new='if waiting.get("type") == "answer":',
         ),
-        red="tests/runs/submission/test_answers.py::"
+        failing_test="tests/runs/submission/test_answers.py::"
         "test_an_answer_to_one_question_does_not_answer_the_next",
     ),
     Guard(
@@ -1055,7 +1055,7 @@ _WAITING_RUNS = (
             old='if waiting.get("type") == "answer" and',
             new="if waiting and",
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::test_an_answer_does_not_confirm_a_call",
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::test_an_answer_does_not_confirm_a_call",
     ),
     Guard(
         "answer-used-once",
@@ -1065,7 +1065,7 @@ _WAITING_RUNS = (
             old="    if ANSWER not in run.options:\n        return {}\n",
             new="    return {}\n",
         ),
-        red="tests/runs/submission/test_answers.py::"
+        failing_test="tests/runs/submission/test_answers.py::"
         "test_a_question_that_expires_is_not_answered_with_the_earlier_answer",
     ),
     Guard(
@@ -1076,7 +1076,7 @@ _WAITING_RUNS = (
             old="            free_slot=True,\n",
             new="",
         ),
-        red="tests/runs/execution/test_suspension.py::"
+        failing_test="tests/runs/execution/test_suspension.py::"
         "test_a_step_that_needs_confirmation_is_not_performed_and_holds_no_slot",
     ),
     Guard(
@@ -1088,7 +1088,7 @@ _WAITING_RUNS = (
             new="    with transaction.atomic():\n        _waiting_for(run, wait)\n"
             '    hit("before_waiting")\n    with transaction.atomic():\n',
         ),
-        red="tests/runs/execution/test_suspension.py::"
+        failing_test="tests/runs/execution/test_suspension.py::"
         "test_a_failure_right_before_suspending_leaves_no_decision",
     ),
     Guard(
@@ -1100,7 +1100,7 @@ _WAITING_RUNS = (
             "            resume_if_takeover_ended(run.id)\n",
             new="",
         ),
-        red="tests/runs/conversations/test_takeover.py::"
+        failing_test="tests/runs/conversations/test_takeover.py::"
         "test_a_page_returned_before_the_run_suspends_keeps_the_run_running",
     ),
     Guard(
@@ -1111,7 +1111,7 @@ _WAITING_RUNS = (
             old="                withdraw(run_id=run.id, by=by)\n",
             new="",
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::test_a_suspended_run_can_be_canceled",
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::test_a_suspended_run_can_be_canceled",
     ),
     Guard(
         "cancel-epoch",
@@ -1121,7 +1121,7 @@ _WAITING_RUNS = (
             old='guard = {"status": RunStatus(run.status), "epoch": run.epoch}',
             new='guard = {"status": RunStatus(run.status)}',
         ),
-        red="tests/runs/execution/test_answers_to_suspended_runs.py::"
+        failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::"
         "test_a_confirmation_requested_during_a_cancel_is_withdrawn",
     ),
     Guard(
@@ -1132,7 +1132,7 @@ _WAITING_RUNS = (
             old='    principal.require("runs:write")\n    visible_run(principal, run_id)\n',
             new="    visible_run(principal, run_id)\n",
         ),
-        red="tests/runs/lifecycle/test_cancel.py::test_without_the_scope_nothing_is_canceled",
+        failing_test="tests/runs/lifecycle/test_cancel.py::test_without_the_scope_nothing_is_canceled",
     ),
     Guard(
         "cancel-of-the-own-workspace",
@@ -1142,7 +1142,7 @@ _WAITING_RUNS = (
             old='    principal.require("runs:write")\n    visible_run(principal, run_id)\n',
             new='    principal.require("runs:write")\n',
         ),
-        red="tests/runs/lifecycle/test_cancel.py::test_a_run_of_another_workspace_is_not_found_and_not_canceled",
+        failing_test="tests/runs/lifecycle/test_cancel.py::test_a_run_of_another_workspace_is_not_found_and_not_canceled",
     ),
     Guard(
         "cancel-policy",
@@ -1153,7 +1153,7 @@ _WAITING_RUNS = (
             ' {"runId": run_id}))\n',
             new="    approval = None\n",
         ),
-        red="tests/decisions/authorization/test_policy_of_apis.py::"
+        failing_test="tests/decisions/authorization/test_policy_of_apis.py::"
         "test_a_denied_call_changes_nothing[POST runs/{run}/cancel]",
     ),
     Guard(
@@ -1167,7 +1167,7 @@ _WAITING_RUNS = (
             "    )\n",
             new="    approval = None\n",
         ),
-        red="tests/decisions/authorization/test_policy_of_apis.py::test_answering_a_run_is_checked_by_policy",
+        failing_test="tests/decisions/authorization/test_policy_of_apis.py::test_answering_a_run_is_checked_by_policy",
     ),
 )
 
@@ -1180,25 +1180,25 @@ _RETRY = (
             old="old = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()",
             new="old = Run.objects.filter(id=run_id).first()",
         ),
-        red="tests/runs/submission/test_retry.py::test_a_run_of_another_workspace_cannot_be_retried",
+        failing_test="tests/runs/submission/test_retry.py::test_a_run_of_another_workspace_cannot_be_retried",
     ),
     Guard(
         "retry-status",
         "Only a run that failed or was canceled is retried",
         Patch("runs/submission/retry.py", old="if old.status not in RETRIABLE:", new="if False:"),
-        red="tests/runs/submission/test_retry.py::test_only_a_failed_or_canceled_run_can_be_retried[succeeded]",
+        failing_test="tests/runs/submission/test_retry.py::test_only_a_failed_or_canceled_run_can_be_retried[succeeded]",
     ),
     Guard(
         "retry-of-a-task",
         "A run of a task is not retried outside of the task's message queue",
         Patch("runs/submission/retry.py", old="if old.task_id is not None:", new="if False:"),
-        red="tests/runs/conversations/test_tasks.py::test_a_run_of_a_task_cannot_be_retried_outside_the_task",
+        failing_test="tests/runs/conversations/test_tasks.py::test_a_run_of_a_task_cannot_be_retried_outside_the_task",
     ),
     Guard(
         "retry-without-secrets",
         "A run whose secret inputs were deleted is not retried without them",
         Patch("runs/submission/retry.py", old="if old.holds_secrets:", new="if False:"),
-        red="tests/runs/submission/test_retry.py::test_a_run_that_held_credentials_cannot_be_retried",
+        failing_test="tests/runs/submission/test_retry.py::test_a_run_that_held_credentials_cannot_be_retried",
     ),
     Guard(
         "retry-keeps-the-trust",
@@ -1209,7 +1209,7 @@ _RETRY = (
             " principal",
             new="pass",
         ),
-        red="tests/runs/submission/test_retry.py::"
+        failing_test="tests/runs/submission/test_retry.py::"
         "test_a_retry_by_an_operator_keeps_the_trust_of_the_remote_caller",
     ),
     Guard(
@@ -1220,7 +1220,7 @@ _RETRY = (
             old="            list(Run.objects.select_for_update().filter(id=old.id))\n",
             new="",
         ),
-        red="tests/runs/submission/test_retry.py::test_a_second_retry_request_returns_the_same_run",
+        failing_test="tests/runs/submission/test_retry.py::test_a_second_retry_request_returns_the_same_run",
     ),
     Guard(
         "retry-policy",
@@ -1231,7 +1231,7 @@ _RETRY = (
             ' {old.id}"))\n',
             new="        approval = None\n",
         ),
-        red="tests/decisions/authorization/test_confirmed_calls.py::test_a_retry_needs_a_confirmation_as_a_submit_does",
+        failing_test="tests/decisions/authorization/test_confirmed_calls.py::test_a_retry_needs_a_confirmation_as_a_submit_does",
     ),
     Guard(
         "retry-takes-over-successes-alone",
@@ -1241,7 +1241,7 @@ _RETRY = (
             old="RunStep.objects.filter(run_id=old.id, status=StepStatus.SUCCEEDED)",
             new='RunStep.objects.filter(run_id=old.id).exclude(status="pending")',
         ),
-        red="tests/runs/submission/test_retry.py::test_succeeded_steps_are_taken_over_and_not_repeated",
+        failing_test="tests/runs/submission/test_retry.py::test_succeeded_steps_are_taken_over_and_not_repeated",
     ),
 )
 
@@ -1254,7 +1254,7 @@ _DIRECT_CALLS = (
             old="        approval = admit_call(admitted.request)\n",
             new="        approval = None\n",
         ),
-        red="tests/runs/direct_calls/test_tool_calls.py::test_a_denied_tool_is_not_called[rest]",
+        failing_test="tests/runs/direct_calls/test_tool_calls.py::test_a_denied_tool_is_not_called[rest]",
     ),
     Guard(
         "direct-call-scope",
@@ -1264,13 +1264,13 @@ _DIRECT_CALLS = (
             old="    principal.require(scope_of(tool))\n",
             new="",
         ),
-        red="tests/runs/direct_calls/test_audited_refusals.py::test_a_missing_scope_is_audited[rest]",
+        failing_test="tests/runs/direct_calls/test_audited_refusals.py::test_a_missing_scope_is_audited[rest]",
     ),
     Guard(
         "direct-call-of-agent-tools",
         "A tool that is for the agent alone is not called directly",
         Patch("runs/direct_calls/calls.py", old="    if tool.agent_only:", new="    if False:"),
-        red="tests/runners/browser/actions/test_hidden_from_apis.py::"
+        failing_test="tests/runners/browser/actions/test_hidden_from_apis.py::"
         "test_a_direct_call_of_a_browser_action_returns_tool_not_found[browser_click]",
     ),
     Guard(
@@ -1281,7 +1281,7 @@ _DIRECT_CALLS = (
             old="    if row.digest not in use.digests:",
             new="    if False:",
         ),
-        red="tests/runs/direct_calls/test_idempotency.py::test_a_different_call_with_the_same_key_is_refused",
+        failing_test="tests/runs/direct_calls/test_idempotency.py::test_a_different_call_with_the_same_key_is_refused",
     ),
     Guard(
         "call-of-unknown-effect",
@@ -1291,7 +1291,7 @@ _DIRECT_CALLS = (
             old='    if not result.ok and effect != "unknown":',
             new="    if not result.ok:",
         ),
-        red="tests/runs/direct_calls/test_idempotency.py::test_a_call_with_an_unknown_effect_is_not_repeated",
+        failing_test="tests/runs/direct_calls/test_idempotency.py::test_a_call_with_an_unknown_effect_is_not_repeated",
     ),
     Guard(
         "call-in-flight",
@@ -1301,13 +1301,13 @@ _DIRECT_CALLS = (
             old="    if row.answer is None and OpenCall.objects.filter(id=row.call_id).exists():",
             new="    if False:",
         ),
-        red="tests/runs/direct_calls/test_idempotency.py::test_a_call_in_flight_is_reported_as_a_conflict",
+        failing_test="tests/runs/direct_calls/test_idempotency.py::test_a_call_in_flight_is_reported_as_a_conflict",
     ),
     Guard(
         "one-call-a-key",
         "Of concurrent calls with one key the database admits one",
         Sql("ALTER TABLE runs_keyedcall DROP CONSTRAINT key_of_one_call"),
-        red="tests/runs/direct_calls/test_idempotency.py::test_a_concurrent_call_with_the_same_key_is_not_made",
+        failing_test="tests/runs/direct_calls/test_idempotency.py::test_a_concurrent_call_with_the_same_key_is_not_made",
     ),
     Guard(
         "call-key-of-a-run",
@@ -1317,7 +1317,7 @@ _DIRECT_CALLS = (
             old="        if submitted.inputs_match is False:",
             new="        if False:",
         ),
-        red="tests/runs/direct_calls/test_calls_on_worker.py::"
+        failing_test="tests/runs/direct_calls/test_calls_on_worker.py::"
         "test_a_key_used_for_a_different_call_leaves_one_refusal_in_the_audit_log",
     ),
 )
@@ -1333,7 +1333,7 @@ _TASKS = (
             '    if task.trust == "remote":',
             new='    task = visible_task(principal, task_id)\n    if task.trust == "remote":',
         ),
-        red="tests/contract/test_task_socket.py::"
+        failing_test="tests/contract/test_task_socket.py::"
         "test_reading_and_writing_a_task_require_their_scopes",
     ),
     Guard(
@@ -1345,7 +1345,7 @@ _TASKS = (
             ' {"taskId": task_id}))\n',
             new="    approval = None\n",
         ),
-        red="tests/decisions/authorization/test_policy_of_apis.py::"
+        failing_test="tests/decisions/authorization/test_policy_of_apis.py::"
         "test_a_denied_call_changes_nothing[POST tasks/{task}/takeover]",
     ),
     Guard(
@@ -1356,7 +1356,7 @@ _TASKS = (
             old="    rows = Task.objects.filter(workspace_id=principal.workspace_id)\n",
             new="    rows = Task.objects.all()\n",
         ),
-        red="tests/runs/conversations/test_tasks.py::test_a_task_of_another_workspace_is_not_found",
+        failing_test="tests/runs/conversations/test_tasks.py::test_a_task_of_another_workspace_is_not_found",
     ),
     Guard(
         "one-run-at-a-time",
@@ -1366,7 +1366,7 @@ _TASKS = (
             old="run.ready = not self.runs_ahead and task.status != TaskStatus.TAKEOVER",
             new="run.ready = task.status != TaskStatus.TAKEOVER",
         ),
-        red="tests/runs/conversations/test_tasks.py::test_a_second_message_waits_for_the_end_of_the_first_run",
+        failing_test="tests/runs/conversations/test_tasks.py::test_a_second_message_waits_for_the_end_of_the_first_run",
     ),
     Guard(
         "next-run-after-the-current-one",
@@ -1376,7 +1376,7 @@ _TASKS = (
             old="    if any(is_current(run) for run in runs):\n        return True\n",
             new="",
         ),
-        red="tests/runs/conversations/test_waiting_tasks.py::test_an_interrupt_starts_no_run_that_it_then_cancels",
+        failing_test="tests/runs/conversations/test_waiting_tasks.py::test_an_interrupt_starts_no_run_that_it_then_cancels",
     ),
     Guard(
         "refused-while-busy",
@@ -1386,7 +1386,7 @@ _TASKS = (
             old='if self.runs_ahead and self.on_busy == "refuse":',
             new="if False:",
         ),
-        red="tests/runs/conversations/test_tasks.py::test_a_message_can_refuse_to_wait",
+        failing_test="tests/runs/conversations/test_tasks.py::test_a_message_can_refuse_to_wait",
     ),
     Guard(
         "message-key-compares-content",
@@ -1396,7 +1396,7 @@ _TASKS = (
             old="if found is not None and found.digest != self.digest:",
             new="if False:",
         ),
-        red="tests/runs/conversations/test_tasks.py::"
+        failing_test="tests/runs/conversations/test_tasks.py::"
         "test_a_repeated_key_returns_the_same_message_and_conflicts_with_another_text",
     ),
     Guard(
@@ -1408,7 +1408,7 @@ _TASKS = (
             "            raise DuplicateMessage(duplicate)\n",
             new="",
         ),
-        red="tests/runs/conversations/test_concurrent_messages.py::"
+        failing_test="tests/runs/conversations/test_concurrent_messages.py::"
         "test_concurrent_messages_with_one_key_are_one_message",
     ),
     Guard(
@@ -1419,13 +1419,13 @@ _TASKS = (
             old="        if sent.find_duplicate() is None:",
             new="        if False:",
         ),
-        red="tests/runs/conversations/test_tasks.py::test_a_repeated_key_with_another_first_message_is_a_conflict",
+        failing_test="tests/runs/conversations/test_tasks.py::test_a_repeated_key_with_another_first_message_is_a_conflict",
     ),
     Guard(
         "one-task-a-key",
         "Concurrent requests with one key create one task",
         Sql("ALTER TABLE runs_task DROP CONSTRAINT task_key_per_principal"),
-        red="tests/runs/conversations/test_concurrent_messages.py::test_concurrent_requests_with_one_key_create_one_task",
+        failing_test="tests/runs/conversations/test_concurrent_messages.py::test_concurrent_requests_with_one_key_create_one_task",
     ),
     Guard(
         "remote-message-makes-the-task-remote",
@@ -1435,7 +1435,7 @@ _TASKS = (
             old='trust = "remote" if principal.trust == "remote" else task.trust',
             new="trust = task.trust",
         ),
-        red="tests/runs/conversations/test_tasks.py::test_a_message_of_a_remote_caller_makes_later_runs_remote",
+        failing_test="tests/runs/conversations/test_tasks.py::test_a_message_of_a_remote_caller_makes_later_runs_remote",
     ),
     Guard(
         "run-of-a-remote-task",
@@ -1446,7 +1446,7 @@ _TASKS = (
             '        principal = principal.with_trust("remote")\n',
             new="",
         ),
-        red="tests/runs/conversations/test_tasks.py::test_a_message_of_a_remote_caller_makes_later_runs_remote",
+        failing_test="tests/runs/conversations/test_tasks.py::test_a_message_of_a_remote_caller_makes_later_runs_remote",
     ),
     Guard(
         "answer-has-no-schema",
@@ -1456,7 +1456,7 @@ _TASKS = (
             old="        if self.output_schema is not None:\n            raise InvalidInput(",
             new="        if False:\n            raise InvalidInput(",
         ),
-        red="tests/runs/conversations/test_waiting_tasks.py::test_an_answer_with_an_output_schema_is_refused",
+        failing_test="tests/runs/conversations/test_waiting_tasks.py::test_an_answer_with_an_output_schema_is_refused",
     ),
     Guard(
         "task-status-transitions",
@@ -1466,7 +1466,7 @@ _TASKS = (
             old="    if to not in ALLOWED[before]:",
             new="    if False:",
         ),
-        red="tests/runs/conversations/test_statuses.py::test_a_task_changes_status_only_along_legal_pairs",
+        failing_test="tests/runs/conversations/test_statuses.py::test_a_task_changes_status_only_along_legal_pairs",
     ),
     Guard(
         "task-status-compare-and-set",
@@ -1476,7 +1476,7 @@ _TASKS = (
             old='columns, guard={"status": before})',
             new="columns)",
         ),
-        red="tests/runs/conversations/test_statuses.py::test_a_task_whose_status_changed_meanwhile_does_not_change",
+        failing_test="tests/runs/conversations/test_statuses.py::test_a_task_whose_status_changed_meanwhile_does_not_change",
     ),
     Guard(
         "no-start-during-a-takeover",
@@ -1486,7 +1486,7 @@ _TASKS = (
             old="                    hold_back(run)\n",
             new="                    pass\n",
         ),
-        red="tests/runs/conversations/test_takeover.py::"
+        failing_test="tests/runs/conversations/test_takeover.py::"
         "test_a_run_that_has_not_started_does_not_start_during_a_takeover",
     ),
     Guard(
@@ -1497,7 +1497,7 @@ _TASKS = (
             old="run.ready = not self.runs_ahead and task.status != TaskStatus.TAKEOVER",
             new="run.ready = not self.runs_ahead",
         ),
-        red="tests/runs/conversations/test_takeover.py::"
+        failing_test="tests/runs/conversations/test_takeover.py::"
         "test_a_message_during_a_takeover_waits_until_the_page_is_returned",
     ),
     Guard(
@@ -1508,7 +1508,7 @@ _TASKS = (
             old="    if task.status == TaskStatus.TAKEOVER:\n        return False\n",
             new="",
         ),
-        red="tests/runs/conversations/test_takeover.py::"
+        failing_test="tests/runs/conversations/test_takeover.py::"
         "test_a_message_during_a_takeover_waits_until_the_page_is_returned",
     ),
     Guard(
@@ -1521,7 +1521,7 @@ _TASKS = (
             " takeover\n",
             new="",
         ),
-        red="tests/runs/conversations/test_takeover.py::"
+        failing_test="tests/runs/conversations/test_takeover.py::"
         "test_a_run_that_ends_during_a_takeover_leaves_the_page_with_the_person",
     ),
     Guard(
@@ -1539,7 +1539,7 @@ _TASKS = (
                 new="task is None or task.taken_over_at is None:",
             ),
         ),
-        red="tests/runs/conversations/test_takeover.py::"
+        failing_test="tests/runs/conversations/test_takeover.py::"
         "test_a_page_that_is_not_returned_fails_its_run_and_starts_the_next",
     ),
     Guard(
@@ -1550,7 +1550,7 @@ _TASKS = (
             old="        if locked is None or locked.status != TaskStatus.TAKEOVER:\n",
             new="        if locked is None:\n",
         ),
-        red="tests/runs/conversations/test_takeover.py::"
+        failing_test="tests/runs/conversations/test_takeover.py::"
         "test_a_takeover_that_another_request_ends_meanwhile_is_not_ended_again",
     ),
     Guard(
@@ -1561,7 +1561,7 @@ _TASKS = (
             old='        ~Exists(Run.objects.filter(task_id=OuterRef("id"))),\n',
             new="",
         ),
-        red="tests/runs/conversations/test_takeover.py::test_a_task_is_deleted_after_its_runs",
+        failing_test="tests/runs/conversations/test_takeover.py::test_a_task_is_deleted_after_its_runs",
     ),
 )
 
@@ -1575,7 +1575,7 @@ _SESSIONS = (
             " closed_at__isnull=True",
             new="closed_at__isnull=True",
         ),
-        red="tests/runs/sessions/test_sessions.py::test_only_an_open_session_of_the_caller_is_found"
+        failing_test="tests/runs/sessions/test_sessions.py::test_only_an_open_session_of_the_caller_is_found"
         "[another's]",
     ),
     Guard(
@@ -1586,7 +1586,7 @@ _SESSIONS = (
             old="        if user is not None:\n            raise Conflict(",
             new="        if False:\n            raise Conflict(",
         ),
-        red="tests/runs/sessions/test_sessions.py::test_a_session_in_use_is_not_closed",
+        failing_test="tests/runs/sessions/test_sessions.py::test_a_session_in_use_is_not_closed",
     ),
     Guard(
         "session-in-use-is-not-released",
@@ -1596,7 +1596,7 @@ _SESSIONS = (
             old="row.worker_id != worker_id or run_using(session_id) is not None:",
             new="row.worker_id != worker_id:",
         ),
-        red="tests/runs/sessions/test_sessions.py::test_a_session_in_use_is_not_released",
+        failing_test="tests/runs/sessions/test_sessions.py::test_a_session_in_use_is_not_released",
     ),
     Guard(
         "session-released-by-its-worker",
@@ -1606,13 +1606,13 @@ _SESSIONS = (
             old="if row is None or row.worker_id != worker_id or run_using",
             new="if row is None or run_using",
         ),
-        red="tests/runs/sessions/test_sessions.py::test_a_session_in_use_is_not_released",
+        failing_test="tests/runs/sessions/test_sessions.py::test_a_session_in_use_is_not_released",
     ),
     Guard(
         "closed-session-keeps-no-state",
         "Closing a session deletes its cookies and storage",
         Patch("runs/sessions/services.py", old="        sealed_state=None,\n", new=""),
-        red="tests/runs/sessions/test_sessions.py::test_closing_deletes_the_state_and_fails_the_waiting_runs",
+        failing_test="tests/runs/sessions/test_sessions.py::test_closing_deletes_the_state_and_fails_the_waiting_runs",
     ),
     Guard(
         "session-of-an-active-run-stays",
@@ -1622,7 +1622,7 @@ _SESSIONS = (
             old="row.used_at <= _idle_since() and not active.exists():",
             new="row.used_at <= _idle_since():",
         ),
-        red="tests/runs/sessions/test_sessions.py::test_only_sessions_unused_for_long_expire",
+        failing_test="tests/runs/sessions/test_sessions.py::test_only_sessions_unused_for_long_expire",
     ),
     Guard(
         "session-policy",
@@ -1633,7 +1633,7 @@ _SESSIONS = (
             " row.name}))\n",
             new="    approval = None\n",
         ),
-        red="tests/decisions/authorization/test_policy_of_apis.py::test_a_denied_call_changes_nothing[POST sessions]",
+        failing_test="tests/decisions/authorization/test_policy_of_apis.py::test_a_denied_call_changes_nothing[POST sessions]",
     ),
 )
 
@@ -1654,7 +1654,7 @@ _VISIBILITY = (
                 new="    return (\n",
             ),
         ),
-        red="tests/runs/scheduler/test_retention.py::"
+        failing_test="tests/runs/scheduler/test_retention.py::"
         "test_a_hidden_run_stays_hidden_when_the_clock_is_set_back",
     ),
     Guard(
@@ -1665,7 +1665,7 @@ _VISIBILITY = (
             old='wheres = ["workspace_id = %s"]',
             new='wheres = ["(workspace_id = %s OR TRUE)"]',
         ),
-        red="tests/runs/queries/test_totals.py::"
+        failing_test="tests/runs/queries/test_totals.py::"
         "test_a_total_counts_only_matching_runs_of_its_workspace[{}]",
     ),
     Guard(
@@ -1676,7 +1676,7 @@ _VISIBILITY = (
             old='    principal.require("runs:read")\n    ttl_limit = ',
             new="    ttl_limit = ",
         ),
-        red="tests/contract/test_mcp_server_failures.py::test_a_missing_scope_is_refused[list_task_runs]",
+        failing_test="tests/contract/test_mcp_server_failures.py::test_a_missing_scope_is_refused[list_task_runs]",
     ),
     Guard(
         "read-scope",
@@ -1687,7 +1687,7 @@ _VISIBILITY = (
             "    data = run_object(",
             new="    run = visible_run(principal, run_id)\n    data = run_object(",
         ),
-        red="tests/contract/test_mcp_server_failures.py::test_a_missing_scope_is_refused[get_task_run]",
+        failing_test="tests/contract/test_mcp_server_failures.py::test_a_missing_scope_is_refused[get_task_run]",
     ),
     Guard(
         "events-scope",
@@ -1698,7 +1698,7 @@ _VISIBILITY = (
             "    rows = RunEvent",
             new="    run = visible_run(principal, run_id)\n    rows = RunEvent",
         ),
-        red="tests/contract/test_mcp_server_failures.py::"
+        failing_test="tests/contract/test_mcp_server_failures.py::"
         "test_a_missing_scope_is_refused[subscribe_task_run_events]",
     ),
     Guard(
@@ -1709,7 +1709,7 @@ _VISIBILITY = (
             old="        principal.require(scope)\n",
             new="        pass\n",
         ),
-        red="tests/decisions/audit/test_bundles.py::test_evidence_needs_its_scopes",
+        failing_test="tests/decisions/audit/test_bundles.py::test_evidence_needs_its_scopes",
     ),
     Guard(
         "evidence-without-call-keys",
@@ -1719,7 +1719,7 @@ _VISIBILITY = (
             old='frozenset({"deed_key", "token_digest"})',
             new='frozenset({"token_digest"})',
         ),
-        red="tests/decisions/audit/test_bundles.py::"
+        failing_test="tests/decisions/audit/test_bundles.py::"
         "test_the_decisions_of_a_run_are_in_its_evidence_and_keep_their_secrets",
     ),
     Guard(
@@ -1730,7 +1730,7 @@ _VISIBILITY = (
             old='frozenset({"deed_key", "token_digest"})',
             new='frozenset({"deed_key"})',
         ),
-        red="tests/decisions/audit/test_bundles.py::test_no_token_digest_is_in_the_evidence",
+        failing_test="tests/decisions/audit/test_bundles.py::test_no_token_digest_is_in_the_evidence",
     ),
 )
 
@@ -1743,7 +1743,7 @@ _WEBHOOKS = (
             old="        return check_address(url, principal.trust)\n",
             new='        return check_address(url, "local")\n',
         ),
-        red="tests/runs/api/test_webhooks.py::"
+        failing_test="tests/runs/api/test_webhooks.py::"
         "test_a_remote_token_cannot_register_a_private_address[127.0.0.1]",
     ),
     Guard(
@@ -1754,7 +1754,7 @@ _WEBHOOKS = (
             old="if not addresses or not all(may_reach(one, port, trust) for one in addresses):",
             new="if not addresses:",
         ),
-        red="tests/runs/webhooks/test_transport.py::"
+        failing_test="tests/runs/webhooks/test_transport.py::"
         "test_a_public_name_with_a_private_address_is_refused[127.0.0.1]",
     ),
     Guard(
@@ -1765,7 +1765,7 @@ _WEBHOOKS = (
             old="    reader, writer = await asyncio.open_connection(\n        address,\n",
             new="    reader, writer = await asyncio.open_connection(\n        host,\n",
         ),
-        red="tests/runs/webhooks/test_transport.py::"
+        failing_test="tests/runs/webhooks/test_transport.py::"
         "test_the_checked_address_is_connected_to_whatever_the_name_resolves_to_later",
     ),
     Guard(
@@ -1784,7 +1784,7 @@ _WEBHOOKS = (
                 new=":",
             ),
         ),
-        red="tests/runs/webhooks/test_transport.py::"
+        failing_test="tests/runs/webhooks/test_transport.py::"
         "test_a_remote_callers_webhook_reaches_no_private_address[http://127.0.0.1/]",
     ),
     Guard(
@@ -1795,7 +1795,7 @@ _WEBHOOKS = (
             old="        async with asyncio.timeout(TIMEOUT_S):\n",
             new="        async with asyncio.timeout(30):\n",
         ),
-        red="tests/runs/webhooks/test_transport.py::test_a_slow_response_times_out[trickling]",
+        failing_test="tests/runs/webhooks/test_transport.py::test_a_slow_response_times_out[trickling]",
     ),
     Guard(
         "webhook-signature",
@@ -1805,7 +1805,7 @@ _WEBHOOKS = (
             old='signed = b"%b.%d.%b" % (message_id.encode(), timestamp, body)',
             new='signed = b"%b.%d." % (message_id.encode(), timestamp)',
         ),
-        red="tests/runs/webhooks/test_webhooks.py::test_the_end_of_a_run_is_sent_once_and_signed",
+        failing_test="tests/runs/webhooks/test_webhooks.py::test_the_end_of_a_run_is_sent_once_and_signed",
     ),
     Guard(
         "webhook-secret-sealed",
@@ -1822,13 +1822,13 @@ _WEBHOOKS = (
                 new="secret = bytes(row.webhook.secret).decode()",
             ),
         ),
-        red="tests/runs/webhooks/test_webhooks.py::test_the_secret_is_in_no_row_and_only_in_the_first_answer",
+        failing_test="tests/runs/webhooks/test_webhooks.py::test_the_secret_is_in_no_row_and_only_in_the_first_answer",
     ),
     Guard(
         "webhook-without-result",
         "A message does not contain the result of the run",
         Patch("runs/webhooks/deliveries.py", old='    del data["result"]\n', new=""),
-        red="tests/runs/webhooks/test_webhooks.py::test_the_end_of_a_run_is_sent_once_and_signed",
+        failing_test="tests/runs/webhooks/test_webhooks.py::test_the_end_of_a_run_is_sent_once_and_signed",
     ),
     Guard(
         "webhook-of-the-own-workspace",
@@ -1838,7 +1838,7 @@ _WEBHOOKS = (
             old="filter(id=webhook_id, workspace_id=principal.workspace_id).first()",
             new="filter(id=webhook_id).first()",
         ),
-        red="tests/runs/api/test_webhooks.py::test_a_webhook_of_another_workspace_is_not_found",
+        failing_test="tests/runs/api/test_webhooks.py::test_a_webhook_of_another_workspace_is_not_found",
     ),
     Guard(
         "webhook-receives-its-workspace",
@@ -1848,7 +1848,7 @@ _WEBHOOKS = (
             old=" ON w.workspace_id = u.workspace_id AND w.disabled_at IS NULL",
             new=" ON w.disabled_at IS NULL",
         ),
-        red="tests/runs/webhooks/test_webhooks.py::test_webhooks_of_other_workspaces_receive_nothing",
+        failing_test="tests/runs/webhooks/test_webhooks.py::test_webhooks_of_other_workspaces_receive_nothing",
     ),
     Guard(
         "webhook-receives-its-workspace-on-sqlite",
@@ -1858,14 +1858,14 @@ _WEBHOOKS = (
             old="receives, workspace_id=run.workspace_id, disabled_at__isnull=True",
             new="receives, disabled_at__isnull=True",
         ),
-        red="tests/runs/webhooks/test_webhooks.py::test_webhooks_of_other_workspaces_receive_nothing",
+        failing_test="tests/runs/webhooks/test_webhooks.py::test_webhooks_of_other_workspaces_receive_nothing",
         database="sqlite",
     ),
     Guard(
         "webhook-limit",
         "A workspace has a maximum number of webhooks",
         Patch("runs/webhooks/services.py", old=".count() >= MAX_WEBHOOKS:", new=".count() < 0:"),
-        red="tests/runs/webhooks/test_webhooks.py::test_a_workspace_has_a_limit_of_webhooks",
+        failing_test="tests/runs/webhooks/test_webhooks.py::test_a_workspace_has_a_limit_of_webhooks",
     ),
     Guard(
         "webhook-delivery-epoch",
@@ -1875,7 +1875,7 @@ _WEBHOOKS = (
             old="id=lease.delivery_id, epoch=lease.epoch, status=DeliveryStatus.PENDING",
             new="id=lease.delivery_id, status=DeliveryStatus.PENDING",
         ),
-        red="tests/runs/webhooks/test_deliveries.py::"
+        failing_test="tests/runs/webhooks/test_deliveries.py::"
         "test_a_replay_takes_over_a_delivery_whose_attempt_is_in_flight",
     ),
     Guard(
@@ -1886,7 +1886,7 @@ _WEBHOOKS = (
             old="id=lease.delivery_id, epoch=lease.epoch, status=DeliveryStatus.PENDING",
             new="id=lease.delivery_id",
         ),
-        red="tests/runs/webhooks/test_deliveries.py::"
+        failing_test="tests/runs/webhooks/test_deliveries.py::"
         "test_a_killed_deliverer_is_replaced_and_its_late_result_is_refused",
     ),
     Guard(
@@ -1897,7 +1897,7 @@ _WEBHOOKS = (
             old="filter(id=row.id, epoch=row.epoch, status=DeliveryStatus.PENDING)",
             new="filter(id=row.id, status=DeliveryStatus.PENDING)",
         ),
-        red="tests/runs/webhooks/test_deliveries.py::test_one_deliverer_sends_a_delivery",
+        failing_test="tests/runs/webhooks/test_deliveries.py::test_one_deliverer_sends_a_delivery",
     ),
     Guard(
         "webhook-attempts",
@@ -1907,7 +1907,7 @@ _WEBHOOKS = (
             old="elif gone or lease.attempt >= MAX_ATTEMPTS:",
             new="elif gone:",
         ),
-        red="tests/runs/webhooks/test_deliveries.py::"
+        failing_test="tests/runs/webhooks/test_deliveries.py::"
         "test_a_delivery_is_given_up_after_the_last_attempt",
     ),
     Guard(
@@ -1918,7 +1918,7 @@ _WEBHOOKS = (
             old="u.workspace_id AND w.disabled_at IS NULL",
             new="u.workspace_id",
         ),
-        red="tests/runs/webhooks/test_deliveries.py::"
+        failing_test="tests/runs/webhooks/test_deliveries.py::"
         "test_an_address_that_answers_gone_receives_nothing_more",
     ),
     Guard(
@@ -1929,7 +1929,7 @@ _WEBHOOKS = (
             old="    if hook.disabled_at is not None:\n        raise Conflict(",
             new="    if False:\n        raise Conflict(",
         ),
-        red="tests/runs/webhooks/test_deliveries.py::"
+        failing_test="tests/runs/webhooks/test_deliveries.py::"
         "test_a_replayed_delivery_starts_again_under_the_same_id",
     ),
     Guard(
@@ -1940,7 +1940,7 @@ _WEBHOOKS = (
             old="    except (ValueError, LookupError, ObjectDoesNotExist):\n",
             new="    except ObjectDoesNotExist:\n",
         ),
-        red="tests/runs/webhooks/test_deliveries.py::"
+        failing_test="tests/runs/webhooks/test_deliveries.py::"
         "test_a_webhook_with_an_unreadable_secret_does_not_block_others",
     ),
     Guard(
@@ -1951,7 +1951,7 @@ _WEBHOOKS = (
             old='    if confirmations:\n        principal.require("confirm")\n',
             new="",
         ),
-        red="tests/runs/webhooks/test_confirmation_messages.py::"
+        failing_test="tests/runs/webhooks/test_confirmation_messages.py::"
         "test_an_agent_cannot_create_a_webhook_for_confirmations",
     ),
     Guard(
@@ -1962,7 +1962,7 @@ _WEBHOOKS = (
             old='    if hook.tells_confirmations:\n        principal.require("confirm")\n',
             new="",
         ),
-        red="tests/runs/webhooks/test_confirmation_messages.py::"
+        failing_test="tests/runs/webhooks/test_confirmation_messages.py::"
         "test_an_agent_cannot_disable_or_delete_a_webhook_for_confirmations",
     ),
     Guard(
@@ -1973,7 +1973,7 @@ _WEBHOOKS = (
             old="workspace_id=decision.workspace_id, tells_confirmations=True,",
             new="tells_confirmations=True,",
         ),
-        red="tests/runs/webhooks/test_confirmation_messages.py::"
+        failing_test="tests/runs/webhooks/test_confirmation_messages.py::"
         "test_a_webhook_of_another_workspace_receives_nothing",
     ),
     Guard(
@@ -1984,7 +1984,7 @@ _WEBHOOKS = (
             old="workspace_id=decision.workspace_id, tells_confirmations=True,",
             new="workspace_id=decision.workspace_id,",
         ),
-        red="tests/runs/webhooks/test_confirmation_messages.py::"
+        failing_test="tests/runs/webhooks/test_confirmation_messages.py::"
         "test_a_webhook_for_runs_receives_no_confirmation",
     ),
     Guard(
@@ -1995,7 +1995,7 @@ _WEBHOOKS = (
             old="    if confirmation.delivery != Delivery.OUT_OF_BAND:\n        return\n",
             new="",
         ),
-        red="tests/runs/webhooks/test_confirmation_messages.py::"
+        failing_test="tests/runs/webhooks/test_confirmation_messages.py::"
         "test_a_confirmation_with_a_token_for_the_host_is_not_delivered",
     ),
 )
@@ -2009,7 +2009,7 @@ _READERS = (
             old="if batch.first != self._seq + 1 or self._queued + size > QUEUE_EVENTS:",
             new="if batch.first != self._seq + 1:",
         ),
-        red="tests/runs/streaming/test_hub.py::test_a_slow_stream_reads_pages_and_delays_no_other",
+        failing_test="tests/runs/streaming/test_hub.py::test_a_slow_stream_reads_pages_and_delays_no_other",
     ),
     Guard(
         "reader-misses-no-event",
@@ -2019,7 +2019,7 @@ _READERS = (
             old="        return seq >= self.seq\n",
             new="        return True\n",
         ),
-        red="tests/runs/streaming/test_hub.py::"
+        failing_test="tests/runs/streaming/test_hub.py::"
         "test_a_stream_gets_an_event_that_is_written_during_its_first_read",
     ),
     Guard(
@@ -2030,7 +2030,7 @@ _READERS = (
             old="        except (ValueError, TypeError, KeyError):\n            return\n",
             new="        except ZeroDivisionError:\n            return\n",
         ),
-        red="tests/runs/streaming/test_hub.py::"
+        failing_test="tests/runs/streaming/test_hub.py::"
         "test_an_invalid_message_on_the_channel_does_not_stop_notifications[no json]",
     ),
     Guard(
@@ -2041,7 +2041,7 @@ _READERS = (
             old="    return len(_held) < int(settings.MAX_WAITING_PAGES)\n",
             new="    return True\n",
         ),
-        red="tests/runs/sessions/test_held_pages.py::"
+        failing_test="tests/runs/sessions/test_held_pages.py::"
         "test_a_worker_at_its_limit_closes_the_page_of_a_waiting_run",
     ),
     Guard(
@@ -2052,7 +2052,7 @@ _READERS = (
             old='scopes=frozenset(data["scopes"]),',
             new='scopes=frozenset({"tasks:read", "tasks:write"}),',
         ),
-        red="tests/contract/test_task_socket.py::test_a_ticket_has_the_scopes_of_its_caller",
+        failing_test="tests/contract/test_task_socket.py::test_a_ticket_has_the_scopes_of_its_caller",
     ),
     Guard(
         "input-dropped-after-the-takeover",
@@ -2063,7 +2063,7 @@ _READERS = (
             "                    continue\n",
             new="",
         ),
-        red="tests/runs/live/test_input_at_release.py::"
+        failing_test="tests/runs/live/test_input_at_release.py::"
         "test_input_still_pending_when_the_page_is_released_is_dropped",
     ),
 )
@@ -2079,7 +2079,7 @@ _ADMIN = (
             "        run = self._run(request, run_id)\n",
             new="        run = self._run(request, run_id)\n",
         ),
-        red="tests/runs/admin/test_cancel_and_retry.py::test_an_action_needs_its_permission",
+        failing_test="tests/runs/admin/test_cancel_and_retry.py::test_an_action_needs_its_permission",
     ),
     Guard(
         "admin-list-actions",
@@ -2089,7 +2089,7 @@ _ADMIN = (
             old='@admin.action(description="Cancel selected runs", permissions=["operate"])',
             new='@admin.action(description="Cancel selected runs")',
         ),
-        red="tests/runs/admin/test_cancel_and_retry.py::test_an_action_needs_its_permission",
+        failing_test="tests/runs/admin/test_cancel_and_retry.py::test_an_action_needs_its_permission",
     ),
     Guard(
         "admin-post-only",
@@ -2101,7 +2101,7 @@ _ADMIN = (
             "        if not self.has_operate_permission(request):\n",
             new="        if not self.has_operate_permission(request):\n",
         ),
-        red="tests/runs/admin/test_cancel_and_retry.py::test_an_action_is_a_post_from_the_same_site",
+        failing_test="tests/runs/admin/test_cancel_and_retry.py::test_an_action_is_a_post_from_the_same_site",
     ),
     Guard(
         "admin-csrf",
@@ -2112,7 +2112,7 @@ _ADMIN = (
             new='__import__("django.views.decorators.csrf", fromlist=["x"]).csrf_exempt('
             "self.cancel_view)",
         ),
-        red="tests/runs/admin/test_cancel_and_retry.py::test_an_action_is_a_post_from_the_same_site",
+        failing_test="tests/runs/admin/test_cancel_and_retry.py::test_an_action_is_a_post_from_the_same_site",
     ),
     Guard(
         "admin-login",
@@ -2122,7 +2122,7 @@ _ADMIN = (
             old='path("<str:run_id>/steps/<int:index>/", wrap(self.step_view),',
             new='path("<str:run_id>/steps/<int:index>/", self.step_view,',
         ),
-        red="tests/runs/admin/test_permissions.py::test_anonymous_users_are_redirected_to_the_login",
+        failing_test="tests/runs/admin/test_permissions.py::test_anonymous_users_are_redirected_to_the_login",
     ),
     Guard(
         "admin-view-permission",
@@ -2133,7 +2133,7 @@ _ADMIN = (
             "            raise PermissionDenied\n",
             new="",
         ),
-        red="tests/runs/admin/test_permissions.py::test_staff_without_permissions_see_nothing",
+        failing_test="tests/runs/admin/test_permissions.py::test_staff_without_permissions_see_nothing",
     ),
     Guard(
         "admin-list-action-limit",
@@ -2143,7 +2143,7 @@ _ADMIN = (
             old="        if len(runs) > ACTION_ROWS:\n",
             new="        if False:\n",
         ),
-        red="tests/runs/admin/test_cancel_and_retry.py::test_a_list_action_is_limited_to_a_hundred_runs",
+        failing_test="tests/runs/admin/test_cancel_and_retry.py::test_a_list_action_is_limited_to_a_hundred_runs",
     ),
     Guard(
         "admin-retry-trust",
@@ -2162,7 +2162,7 @@ _ADMIN = (
                 new="pass",
             ),
         ),
-        red="tests/runs/admin/test_cancel_and_retry.py::"
+        failing_test="tests/runs/admin/test_cancel_and_retry.py::"
         "test_a_run_of_a_remote_caller_gains_no_trust_by_a_retry",
     ),
     Guard(
@@ -2173,7 +2173,7 @@ _ADMIN = (
             old='"may_operate": request.user.has_perm("runs.change_run"),',
             new='"may_operate": True,',
         ),
-        red="tests/runs/admin/test_questions.py::test_answering_needs_its_permission",
+        failing_test="tests/runs/admin/test_questions.py::test_answering_needs_its_permission",
     ),
     Guard(
         "admin-questions-permission",
@@ -2184,7 +2184,7 @@ _ADMIN = (
             '        return SafeString("")\n',
             new="",
         ),
-        red="tests/runs/admin/test_questions.py::test_answering_needs_its_permission",
+        failing_test="tests/runs/admin/test_questions.py::test_answering_needs_its_permission",
     ),
     Guard(
         "admin-answer-storable",
@@ -2194,7 +2194,7 @@ _ADMIN = (
             old='    if not answer or len(answer) > ANSWER_MAX or "\\0" in answer:',
             new="    if not answer or len(answer) > ANSWER_MAX:",
         ),
-        red="tests/runs/admin/test_questions.py::"
+        failing_test="tests/runs/admin/test_questions.py::"
         "test_an_invalid_answer_is_rejected_with_a_message[a\\x00b]",
     ),
     Guard(
@@ -2205,7 +2205,7 @@ _ADMIN = (
             old='Run.objects.filter(task_id=task.id, id=request.POST.get("runId", "")[:64])',
             new='Run.objects.filter(id=request.POST.get("runId", "")[:64])',
         ),
-        red="tests/runs/admin/test_questions.py::"
+        failing_test="tests/runs/admin/test_questions.py::"
         "test_on_the_page_of_a_task_only_its_current_question_is_answered",
     ),
     Guard(
@@ -2216,7 +2216,7 @@ _ADMIN = (
             old='if request.method != "POST" or not self.has_operate_permission(request):',
             new='if request.method != "POST":',
         ),
-        red="tests/runs/admin/test_questions.py::"
+        failing_test="tests/runs/admin/test_questions.py::"
         "test_on_the_page_of_a_task_only_its_current_question_is_answered",
     ),
     Guard(
@@ -2228,7 +2228,7 @@ _ADMIN = (
             "            raise PermissionDenied\n",
             new="",
         ),
-        red="tests/runs/admin/test_sessions.py::"
+        failing_test="tests/runs/admin/test_sessions.py::"
         "test_only_operators_who_may_change_sessions_close_them",
     ),
     Guard(
@@ -2239,7 +2239,7 @@ _ADMIN = (
             old='@admin.action(description="Disable selected webhooks", permissions=["operate"])',
             new='@admin.action(description="Disable selected webhooks")',
         ),
-        red="tests/runs/admin/test_webhooks.py::test_every_action_needs_its_permission",
+        failing_test="tests/runs/admin/test_webhooks.py::test_every_action_needs_its_permission",
     ),
     Guard(
         "admin-replay",
@@ -2249,7 +2249,7 @@ _ADMIN = (
             old='@admin.action(description="Replay selected deliveries", permissions=["operate"])',
             new='@admin.action(description="Replay selected deliveries")',
         ),
-        red="tests/runs/admin/test_webhooks.py::test_every_action_needs_its_permission",
+        failing_test="tests/runs/admin/test_webhooks.py::test_every_action_needs_its_permission",
     ),
     Guard(
         "admin-artifacts-permission",
@@ -2259,7 +2259,7 @@ _ADMIN = (
             old='    if not request.user.has_perm("artifacts.view_artifact"):\n        return {}\n',
             new="",
         ),
-        red="tests/runs/admin/test_permissions.py::"
+        failing_test="tests/runs/admin/test_permissions.py::"
         "test_the_run_page_shows_only_other_data_that_the_operator_may_see",
     ),
 )
@@ -2273,7 +2273,7 @@ _RETENTION = (
             old="Run.objects.filter(ended_at__lte=oldest, hidden_at__isnull=False,",
             new="Run.objects.filter(hidden_at__isnull=False,",
         ),
-        red="tests/runs/scheduler/test_retention.py::test_a_hidden_run_is_kept_for_its_retention",
+        failing_test="tests/runs/scheduler/test_retention.py::test_a_hidden_run_is_kept_for_its_retention",
     ),
     Guard(
         "young-runs-are-not-hidden",
@@ -2283,7 +2283,7 @@ _RETENTION = (
             old="Run.objects.filter(ended_at__lte=oldest, hidden_at__isnull=True)",
             new="Run.objects.filter(ended_at__isnull=False, hidden_at__isnull=True)",
         ),
-        red="tests/runs/scheduler/test_retention.py::test_hiding_happens_once_and_keeps_the_row_for_the_admin",
+        failing_test="tests/runs/scheduler/test_retention.py::test_hiding_happens_once_and_keeps_the_row_for_the_admin",
     ),
     Guard(
         "started-run-does-not-expire-in-the-queue",
@@ -2293,7 +2293,7 @@ _RETENTION = (
             old='change = Transition(run, {"status": RunStatus.QUEUED}, values)',
             new='change = Transition(run, {"status": Run.objects.get(id=run.id).status}, values)',
         ),
-        red="tests/runs/scheduler/test_retention.py::"
+        failing_test="tests/runs/scheduler/test_retention.py::"
         "test_a_run_that_started_meanwhile_does_not_time_out_in_the_queue",
     ),
     Guard(
@@ -2304,7 +2304,7 @@ _RETENTION = (
             old='Run.objects.filter(ended_at__isnull=True, status=RunStatus.QUEUED, mode="sync")',
             new="Run.objects.filter(ended_at__isnull=True, status=RunStatus.QUEUED)",
         ),
-        red="tests/runs/scheduler/test_retention.py::"
+        failing_test="tests/runs/scheduler/test_retention.py::"
         "test_a_sync_run_that_is_queued_for_its_whole_timeout_fails",
     ),
     Guard(
@@ -2315,7 +2315,7 @@ _RETENTION = (
             old='unclaimed.order_by("rung_at")[: count_free_slots()]:',
             new='unclaimed.order_by("rung_at"):',
         ),
-        red="tests/runs/queue/test_outbox.py::test_no_more_wakeups_are_resent_than_slots_are_free",
+        failing_test="tests/runs/queue/test_outbox.py::test_no_more_wakeups_are_resent_than_slots_are_free",
     ),
     Guard(
         "failing-job-stops-no-other",
@@ -2325,7 +2325,7 @@ _RETENTION = (
             old="        except (DatabaseError, InterfaceError, OSError) as error:\n",
             new="        except ZeroDivisionError as error:\n",
         ),
-        red="tests/runs/scheduler/test_jobs.py::test_a_job_that_fails_stops_neither_the_others_nor_the_scheduler",
+        failing_test="tests/runs/scheduler/test_jobs.py::test_a_job_that_fails_stops_neither_the_others_nor_the_scheduler",
     ),
 )
 
@@ -2338,7 +2338,7 @@ _AGENT = (
             old='    if was_taken_over and step["tool"] != TASK_START.name:\n',
             new="    if False:\n",
         ),
-        red="tests/runs/agent/test_takeover.py::"
+        failing_test="tests/runs/agent/test_takeover.py::"
         "test_a_page_returned_before_the_next_call_is_indexed_again_too",
     ),
     Guard(
@@ -2349,7 +2349,7 @@ _AGENT = (
             old='if usage["inputTokens"] + usage["outputTokens"] >= settings.AGENT_MAX_TOKENS:',
             new="if False:",
         ),
-        red="tests/runs/agent/test_answers_and_budgets.py::test_an_exhausted_budget_ends_a_run_cleanly[limit0]",
+        failing_test="tests/runs/agent/test_answers_and_budgets.py::test_an_exhausted_budget_ends_a_run_cleanly[limit0]",
     ),
     Guard(
         "agent-cost",
@@ -2359,7 +2359,7 @@ _AGENT = (
             old="return max_cost is not None and cost is not None and cost >= max_cost",
             new="return False",
         ),
-        red="tests/runs/agent/test_answers_and_budgets.py::test_an_exhausted_budget_ends_a_run_cleanly[limit1]",
+        failing_test="tests/runs/agent/test_answers_and_budgets.py::test_an_exhausted_budget_ends_a_run_cleanly[limit1]",
     ),
     Guard(
         "agent-turns",
@@ -2369,7 +2369,7 @@ _AGENT = (
             old='elif number >= inputs.get("maxSteps", MAX_STEPS):',
             new="elif False:",
         ),
-        red="tests/runs/agent/test_answers_and_budgets.py::test_the_last_turn_can_only_complete",
+        failing_test="tests/runs/agent/test_answers_and_budgets.py::test_the_last_turn_can_only_complete",
     ),
     Guard(
         "agent-repairs-once",
@@ -2379,7 +2379,7 @@ _AGENT = (
             old='if completion["verification"]["pass"] or is_repaired:',
             new='if completion["verification"]["pass"]:',
         ),
-        red="tests/runs/agent/test_answers_and_budgets.py::"
+        failing_test="tests/runs/agent/test_answers_and_budgets.py::"
         "test_an_answer_that_never_fits_the_schema_fails_with_the_reason",
     ),
     Guard(
@@ -2390,7 +2390,7 @@ _AGENT = (
             old="    if call.name not in offered:\n",
             new="    if False:\n",
         ),
-        red="tests/runs/agent/test_questions_and_policy.py::test_only_requested_tools_are_offered_and_called",
+        failing_test="tests/runs/agent/test_questions_and_policy.py::test_only_requested_tools_are_offered_and_called",
     ),
     Guard(
         "agent-tool-arguments",
@@ -2400,7 +2400,7 @@ _AGENT = (
             old="            check_args(tool, call.arguments)\n",
             new="            pass\n",
         ),
-        red="tests/runs/agent/test_agent_task.py::"
+        failing_test="tests/runs/agent/test_agent_task.py::"
         "test_an_invalid_call_is_reported_to_the_model_and_not_made[call5-nope]",
     ),
     Guard(
@@ -2411,7 +2411,7 @@ _AGENT = (
             old="tool.developer or scope_of(tool) not in principal.scopes:",
             new="tool.developer:",
         ),
-        red="tests/runs/agent/test_questions_and_policy.py::"
+        failing_test="tests/runs/agent/test_questions_and_policy.py::"
         "test_a_caller_with_read_scope_has_an_agent_with_read_tools_only",
     ),
     Guard(
@@ -2422,7 +2422,7 @@ _AGENT = (
             old="if tool.name in AGENT_TOOLS or tool.developer or scope_of",
             new="if tool.name in AGENT_TOOLS or scope_of",
         ),
-        red="tests/runs/agent/test_questions_and_policy.py::"
+        failing_test="tests/runs/agent/test_questions_and_policy.py::"
         "test_developer_tools_are_not_offered_to_the_agent_even_in_developer_mode"
         "[execute_command]",
     ),
@@ -2434,7 +2434,7 @@ _AGENT = (
             old="        if not matches:\n",
             new="        if False:\n",
         ),
-        red="tests/runs/agent/test_questions_and_policy.py::"
+        failing_test="tests/runs/agent/test_questions_and_policy.py::"
         "test_a_tool_that_the_agent_cannot_have_is_rejected_at_submit",
     ),
     Guard(
@@ -2445,7 +2445,7 @@ _AGENT = (
             old="    if call.name == COMPLETE and not is_alone:\n",
             new="    if False:\n",
         ),
-        red="tests/runs/agent/test_agent_task.py::"
+        failing_test="tests/runs/agent/test_agent_task.py::"
         "test_a_completion_beside_other_calls_waits_for_their_results",
     ),
     Guard(
@@ -2456,7 +2456,7 @@ _AGENT = (
             old='    if done.stop in ("length", "refusal"):\n',
             new="    if False:\n",
         ),
-        red="tests/runs/agent/test_unusual_replies.py::"
+        failing_test="tests/runs/agent/test_unusual_replies.py::"
         "test_a_turn_cut_at_the_token_limit_makes_none_of_its_calls",
     ),
     Guard(
@@ -2467,7 +2467,7 @@ _AGENT = (
             old='call["name"] != COMPLETE and call["id"] not in made:',
             new='call["name"] != COMPLETE and len(made) < len(reply["calls"]):',
         ),
-        red="tests/runs/agent/test_agent_task.py::test_of_two_calls_with_one_id_one_is_made",
+        failing_test="tests/runs/agent/test_agent_task.py::test_of_two_calls_with_one_id_one_is_made",
     ),
     Guard(
         "agent-remote-tools-scope",
@@ -2477,7 +2477,7 @@ _AGENT = (
             old="has_scope = REQUIRED_SCOPE in principal.scopes",
             new="has_scope = True",
         ),
-        red="tests/runs/agent/test_runner_tools.py::test_a_caller_with_read_scope_has_no_runners",
+        failing_test="tests/runs/agent/test_runner_tools.py::test_a_caller_with_read_scope_has_no_runners",
     ),
     Guard(
         "agent-remote-tools-are-fixed",
@@ -2487,7 +2487,7 @@ _AGENT = (
             old='names = () if is_last else inputs["tools"]',
             new='names = () if is_last else [*inputs["tools"], "bash.exec@target_x"]',
         ),
-        red="tests/runs/agent/test_runner_tools.py::"
+        failing_test="tests/runs/agent/test_runner_tools.py::"
         "test_a_runner_added_after_submit_is_not_offered_to_the_run",
     ),
     Guard(
@@ -2498,7 +2498,7 @@ _AGENT = (
             old='may_fall_back=tool in inputs["tools"])',
             new="may_fall_back=True)",
         ),
-        red="tests/runs/agent/test_runner_tools.py::"
+        failing_test="tests/runs/agent/test_runner_tools.py::"
         "test_the_local_tool_is_the_fallback_only_where_the_agent_has_it[False]",
     ),
     Guard(
@@ -2511,7 +2511,7 @@ _AGENT = (
             "        of = Artifact.objects.get(id=artifact_id).run_id\n"
             "        return read_chunk_of_run(run_id=of, artifact_id=artifact_id,",
         ),
-        red="tests/runs/agent/test_agent_task.py::test_a_stored_result_of_another_run_is_not_read",
+        failing_test="tests/runs/agent/test_agent_task.py::test_a_stored_result_of_another_run_is_not_read",
     ),
 )
 
@@ -2524,7 +2524,7 @@ _STATE_MACHINE = (
             old="    if to not in ALLOWED[only_from]:\n",
             new="    if False:\n",
         ),
-        red="tests/runs/lifecycle/test_state_machine.py::test_a_run_changes_status_only_along_legal_pairs",
+        failing_test="tests/runs/lifecycle/test_state_machine.py::test_a_run_changes_status_only_along_legal_pairs",
     ),
     Guard(
         "guarded-transition",
@@ -2534,7 +2534,7 @@ _STATE_MACHINE = (
             old="for name, value in change.guard.items():",
             new="for name, value in ():",
         ),
-        red="tests/runs/lifecycle/test_transition.py::test_a_guard_that_does_not_match_changes_no_row[guard0]",
+        failing_test="tests/runs/lifecycle/test_transition.py::test_a_guard_that_does_not_match_changes_no_row[guard0]",
     ),
     Guard(
         "guarded-transition-on-sqlite",
@@ -2544,7 +2544,7 @@ _STATE_MACHINE = (
             old="    rows = Run.objects.filter(id=change.run.id, **guard)\n",
             new="    rows = Run.objects.filter(id=change.run.id)\n",
         ),
-        red="tests/runs/lifecycle/test_transition.py::test_a_guard_that_does_not_match_changes_no_row[guard0]",
+        failing_test="tests/runs/lifecycle/test_transition.py::test_a_guard_that_does_not_match_changes_no_row[guard0]",
         database="sqlite",
     ),
     Guard(
@@ -2555,7 +2555,7 @@ _STATE_MACHINE = (
             old='"updated_at = GREATEST(updated_at, %s)"',
             new='"updated_at = %s"',
         ),
-        red="tests/runs/lifecycle/test_state_machine.py::test_timestamps_never_decrease_when_the_clock_does",
+        failing_test="tests/runs/lifecycle/test_state_machine.py::test_timestamps_never_decrease_when_the_clock_does",
     ),
     Guard(
         "end-not-before-its-start",
@@ -2565,7 +2565,7 @@ _STATE_MACHINE = (
             old='"ended_at": max(datetime.now(UTC), run.created_at)}',
             new='"ended_at": datetime.now(UTC)}',
         ),
-        red="tests/runs/lifecycle/test_state_machine.py::test_timestamps_never_decrease_when_the_clock_does",
+        failing_test="tests/runs/lifecycle/test_state_machine.py::test_timestamps_never_decrease_when_the_clock_does",
     ),
 )
 
@@ -2576,7 +2576,7 @@ def _refused(name: str, promise: str, table: str, constraint: str) -> Guard:
         name,
         promise,
         Sql(f"ALTER TABLE {table} DROP CONSTRAINT {constraint}"),
-        red=f"tests/runs/models/test_constraints.py::test_the_database_refuses_a_row[{constraint}]",
+        failing_test=f"tests/runs/models/test_constraints.py::test_the_database_refuses_a_row[{constraint}]",
     )
 
 
@@ -2591,19 +2591,19 @@ _CONSTRAINTS = (
             "ALTER TABLE runs_run DROP CONSTRAINT run_status_known,"
             " DROP CONSTRAINT run_ended_iff_terminal"
         ),
-        red=f"{_INCONSISTENT}[nonsense0]",
+        failing_test=f"{_INCONSISTENT}[nonsense0]",
     ),
     Guard(
         "run-ended-iff-terminal",
         "A run has a time of its end if and only if its status is terminal",
         Sql("ALTER TABLE runs_run DROP CONSTRAINT run_ended_iff_terminal"),
-        red=f"{_INCONSISTENT}[nonsense1]",
+        failing_test=f"{_INCONSISTENT}[nonsense1]",
     ),
     Guard(
         "run-failure-explained",
         "A run that failed or was canceled has an error",
         Sql("ALTER TABLE runs_run DROP CONSTRAINT run_failure_is_explained"),
-        red=f"{_INCONSISTENT}[nonsense4]",
+        failing_test=f"{_INCONSISTENT}[nonsense4]",
     ),
     _refused("step-status-known", "A step has a known status", "runs_runstep", "step_status_known"),
     _refused(
@@ -2666,19 +2666,19 @@ _CONSTRAINTS = (
         "one-retry-a-run",
         "The database has one retry of a run",
         Sql("DROP INDEX run_is_retried_once", sqlite="DROP INDEX run_is_retried_once"),
-        red="tests/runs/models/test_constraints.py::test_the_database_refuses_a_row[run_is_retried_once]",
+        failing_test="tests/runs/models/test_constraints.py::test_the_database_refuses_a_row[run_is_retried_once]",
     ),
 )
 
 
-def _total(name: str, promise: str, trigger: str, red: str) -> Guard:
+def _total(name: str, promise: str, trigger: str, test: str) -> Guard:
     """Return the guard of a trigger that keeps the totals."""
     drop = f"DROP TRIGGER {trigger}"
     return Guard(
         name,
         promise,
         Sql(f"{drop} ON runs_run", sqlite=drop),
-        red=f"tests/runs/queries/test_totals.py::{red}",
+        failing_test=f"tests/runs/queries/test_totals.py::{test}",
     )
 
 
@@ -2709,7 +2709,7 @@ _TOTALS = (
             old="    if missing_triggers() and _is_migrated():\n        repair_totals()\n",
             new="    return\n",
         ),
-        red="tests/runs/queries/test_totals.py::"
+        failing_test="tests/runs/queries/test_totals.py::"
         "test_the_next_migrate_restores_missing_triggers_and_the_totals",
     ),
 )

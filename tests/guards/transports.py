@@ -40,7 +40,7 @@ _UPLOAD_GUARDS = (
             old="filter(id=upload_id, workspace_id=principal.workspace_id)",
             new="filter(id=upload_id)",
         ),
-        red=f"{UPLOADS}::test_an_upload_of_another_workspace_is_not_found",
+        failing_test=f"{UPLOADS}::test_an_upload_of_another_workspace_is_not_found",
     ),
     Guard(
         "upload-hash",
@@ -50,7 +50,7 @@ _UPLOAD_GUARDS = (
             old="found == upload.size_bytes and _sha256_of(staged) == upload.sha256",
             new="found == upload.size_bytes",
         ),
-        red=f"{UPLOADS}::"
+        failing_test=f"{UPLOADS}::"
         "test_bytes_that_differ_from_the_announcement_are_refused_and_can_be_resent"
         "[files-other bytes 16!!]",
     ),
@@ -62,13 +62,13 @@ _UPLOAD_GUARDS = (
             old="if found == upload.size_bytes and ",
             new="if ",
         ),
-        red=f"{UPLOADS}::test_bytes_of_another_size_do_not_become_an_artifact[their hash]",
+        failing_test=f"{UPLOADS}::test_bytes_of_another_size_do_not_become_an_artifact[their hash]",
     ),
     Guard(
         "upload-body-length",
         "The upload route stores no body that is shorter or longer than announced",
         Patch("artifacts/uploads.py", old="        if left:\n", new="        if False:\n"),
-        red=f"{UPLOADS}::"
+        failing_test=f"{UPLOADS}::"
         "test_the_upload_route_accepts_no_other_length_and_stores_nothing_of_it"
         r"[id,street\n1,Way]",
     ),
@@ -76,7 +76,7 @@ _UPLOAD_GUARDS = (
         "upload-media-type",
         "The upload route accepts only the announced media type",
         Patch("artifacts/uploads.py", old="if mime_type != upload.mime_type:", new="if False:"),
-        red=f"{UPLOADS}::test_the_upload_route_accepts_no_other_content_type",
+        failing_test=f"{UPLOADS}::test_the_upload_route_accepts_no_other_content_type",
     ),
     Guard(
         "upload-complete-is-final",
@@ -88,7 +88,7 @@ _UPLOAD_GUARDS = (
 """,
             new="",
         ),
-        red=f"{UPLOADS}::test_a_completed_upload_accepts_no_more_bytes",
+        failing_test=f"{UPLOADS}::test_a_completed_upload_accepts_no_more_bytes",
     ),
     Guard(
         "upload-one-artifact",
@@ -98,7 +98,7 @@ _UPLOAD_GUARDS = (
             old="filter(id=upload.id, artifact_id__isnull=True)",
             new="filter(id=upload.id)",
         ),
-        red=f"{UPLOADS}::test_completions_that_verify_at_the_same_time_create_one_artifact",
+        failing_test=f"{UPLOADS}::test_completions_that_verify_at_the_same_time_create_one_artifact",
     ),
     Guard(
         "upload-expiry",
@@ -108,14 +108,14 @@ _UPLOAD_GUARDS = (
             old="if upload.artifact_id is None and upload.expires_at <= datetime.now(UTC):",
             new="if False:",
         ),
-        red=f"{UPLOADS}::"
+        failing_test=f"{UPLOADS}::"
         "test_an_abandoned_upload_is_deleted_with_its_bytes_and_an_active_one_is_not[files]",
     ),
     Guard(
         "upload-announced-size",
         "An upload over UPLOAD_MAX_BYTES cannot be announced",
         Patch("artifacts/uploads.py", old="if size_bytes > most:", new="if False:"),
-        red=f"{UPLOADS}::test_an_invalid_announcement_is_refused[{{'sizeBytes': 1001}}]",
+        failing_test=f"{UPLOADS}::test_an_invalid_announcement_is_refused[{{'sizeBytes': 1001}}]",
     ),
     Guard(
         "upload-sha256-pattern",
@@ -125,7 +125,7 @@ _UPLOAD_GUARDS = (
             old="""{"type": "string", "pattern": "^[0-9a-f]{64}$"}""",
             new="""{"type": "string"}""",
         ),
-        red=f"{UPLOADS}::test_an_invalid_announcement_is_refused[{{'sha256': '{'A' * 64}'}}]",
+        failing_test=f"{UPLOADS}::test_an_invalid_announcement_is_refused[{{'sha256': '{'A' * 64}'}}]",
     ),
     Guard(
         "upload-media-type-pattern",
@@ -135,7 +135,7 @@ _UPLOAD_GUARDS = (
             old='"pattern": r"^[A-Za-z0-9.+_-]+/[A-Za-z0-9.+_-]+(; ?charset=[A-Za-z0-9_-]+)?$",',
             new="",
         ),
-        red=f"{UPLOADS}::test_an_invalid_announcement_is_refused"
+        failing_test=f"{UPLOADS}::test_an_invalid_announcement_is_refused"
         f"[{{'mimeType': 'text/html\\\\r\\\\nX: y'}}]",
     ),
     Guard(
@@ -146,7 +146,7 @@ _UPLOAD_GUARDS = (
             old="""if len(open_uploads.values("id")[:OPEN_MAX]) >= OPEN_MAX:""",
             new="if False:",
         ),
-        red=f"{UPLOADS}::test_a_workspace_has_a_limit_of_open_uploads",
+        failing_test=f"{UPLOADS}::test_a_workspace_has_a_limit_of_open_uploads",
     ),
     Guard(
         "upload-retention",
@@ -156,7 +156,7 @@ _UPLOAD_GUARDS = (
             old="filter(expires_at__lte=datetime.now(UTC) - TIME_TO_SEND)",
             new="all()",
         ),
-        red=f"{UPLOADS}::"
+        failing_test=f"{UPLOADS}::"
         "test_an_abandoned_upload_is_deleted_with_its_bytes_and_an_active_one_is_not[files]",
     ),
     Guard(
@@ -167,7 +167,7 @@ _UPLOAD_GUARDS = (
             old="""if not claims.isascii() or not mac_matches("upload", claims.encode(), proof):""",
             new="if not claims:",
         ),
-        red=f"{UPLOADS}::test_an_altered_or_expired_ticket_is_refused[proof]",
+        failing_test=f"{UPLOADS}::test_an_altered_or_expired_ticket_is_refused[proof]",
     ),
     Guard(
         "upload-ticket-expiry",
@@ -177,7 +177,7 @@ _UPLOAD_GUARDS = (
             old="if int(expires) <= datetime.now(UTC).timestamp():",
             new="if False:",
         ),
-        red=f"{UPLOADS}::test_an_altered_or_expired_ticket_is_refused[too late]",
+        failing_test=f"{UPLOADS}::test_an_altered_or_expired_ticket_is_refused[too late]",
     ),
 )
 
@@ -186,13 +186,13 @@ _S3_GUARDS = (
         "s3-upload-length",
         "A presigned upload URL accepts only the announced number of bytes",
         Patch("artifacts/storage/s3.py", old=""""ContentLength": size_bytes, """, new=""),
-        red=f"{UPLOADS}::test_a_presigned_url_binds_size_type_and_hash_and_contains_no_key",
+        failing_test=f"{UPLOADS}::test_a_presigned_url_binds_size_type_and_hash_and_contains_no_key",
     ),
     Guard(
         "s3-upload-hash",
         "A presigned upload URL accepts only bytes with the announced SHA-256",
         Patch("artifacts/storage/s3.py", old=""", "ChecksumSHA256": checksum""", new=""),
-        red=f"{UPLOADS}::test_a_presigned_url_binds_size_type_and_hash_and_contains_no_key",
+        failing_test=f"{UPLOADS}::test_a_presigned_url_binds_size_type_and_hash_and_contains_no_key",
     ),
     Guard(
         "s3-upload-copy",
@@ -205,7 +205,7 @@ _S3_GUARDS = (
 """,
             new="        return self._open(name)\n",
         ),
-        red=f"{UPLOADS}::test_bytes_that_change_during_completion_do_not_become_the_artifact",
+        failing_test=f"{UPLOADS}::test_bytes_that_change_during_completion_do_not_become_the_artifact",
     ),
     Guard(
         "s3-download-type",
@@ -216,7 +216,7 @@ _S3_GUARDS = (
 """,
             new="",
         ),
-        red=f"{UPLOADS}::test_a_large_download_is_redirected_to_the_bucket_as_an_attachment",
+        failing_test=f"{UPLOADS}::test_a_large_download_is_redirected_to_the_bucket_as_an_attachment",
     ),
     Guard(
         "s3-download-disposition",
@@ -227,7 +227,7 @@ _S3_GUARDS = (
 """,
             new="",
         ),
-        red=f"{UPLOADS}::test_a_large_download_is_redirected_to_the_bucket_as_an_attachment",
+        failing_test=f"{UPLOADS}::test_a_large_download_is_redirected_to_the_bucket_as_an_attachment",
     ),
     Guard(
         "s3-one-version",
@@ -237,7 +237,7 @@ _S3_GUARDS = (
             old="                    IfMatch=self._etag,\n",
             new="",
         ),
-        red=f"{S3}::test_an_object_that_is_replaced_while_it_is_read_is_an_error",
+        failing_test=f"{S3}::test_an_object_that_is_replaced_while_it_is_read_is_an_error",
     ),
     Guard(
         "s3-collector-lock",
@@ -247,13 +247,13 @@ _S3_GUARDS = (
             old="with blob_lock(name, shared=False):",
             new="with contextlib.nullcontext():",
         ),
-        red=f"{S3}::test_a_writer_waits_for_a_collector_and_then_uploads_again",
+        failing_test=f"{S3}::test_a_writer_waits_for_a_collector_and_then_uploads_again",
     ),
     Guard(
         "s3-address-without-credentials",
         "The address of a bucket contains no credentials",
         Patch("config/home.py", old="if parts.username or parts.password or not", new="if not"),
-        red=f"{S3}::test_an_address_with_credentials_or_without_a_bucket_is_refused"
+        failing_test=f"{S3}::test_an_address_with_credentials_or_without_a_bucket_is_refused"
         "[s3://key:secret@bucket/x]",
     ),
 )
@@ -267,7 +267,7 @@ _ARTIFACT_GUARDS = (
             old="filter(id=artifact_id, workspace_id=principal.workspace_id)",
             new="filter(id=artifact_id)",
         ),
-        red=f"{DOWNLOADS}::test_an_unreadable_artifact_answers_the_reason[/content]",
+        failing_test=f"{DOWNLOADS}::test_an_unreadable_artifact_answers_the_reason[/content]",
     ),
     Guard(
         "artifact-list-workspace",
@@ -277,7 +277,7 @@ _ARTIFACT_GUARDS = (
             old="filter(run_id=run_id, workspace_id=principal.workspace_id)",
             new="filter(run_id=run_id)",
         ),
-        red=f"{ARTIFACTS}::test_a_foreign_artifact_reads_as_missing",
+        failing_test=f"{ARTIFACTS}::test_a_foreign_artifact_reads_as_missing",
     ),
     Guard(
         "artifact-briefs-workspace",
@@ -287,7 +287,7 @@ _ARTIFACT_GUARDS = (
             old="run_id__in=run_ids, workspace_id=principal.workspace_id, expired_at__isnull=True",
             new="run_id__in=run_ids, expired_at__isnull=True",
         ),
-        red=f"{ARTIFACTS}::test_a_foreign_artifact_reads_as_missing",
+        failing_test=f"{ARTIFACTS}::test_a_foreign_artifact_reads_as_missing",
     ),
     Guard(
         "artifact-of-own-run",
@@ -297,7 +297,7 @@ _ARTIFACT_GUARDS = (
             old="filter(id=artifact_id, run_id=run_id)",
             new="filter(id=artifact_id)",
         ),
-        red=f"{ARTIFACTS}::test_a_step_reads_only_artifacts_of_its_own_run",
+        failing_test=f"{ARTIFACTS}::test_a_step_reads_only_artifacts_of_its_own_run",
     ),
     Guard(
         "artifact-scope",
@@ -308,7 +308,7 @@ _ARTIFACT_GUARDS = (
     row = Artifact""",
             new="    row = Artifact",
         ),
-        red=f"{ARTIFACTS}::test_without_the_scope_nothing_is_read",
+        failing_test=f"{ARTIFACTS}::test_without_the_scope_nothing_is_read",
     ),
     Guard(
         "artifact-tombstone",
@@ -318,7 +318,7 @@ _ARTIFACT_GUARDS = (
             old="return row.expired_at is not None or (",
             new="return (",
         ),
-        red=f"{DOWNLOADS}::test_an_unreadable_artifact_answers_the_reason[/content]",
+        failing_test=f"{DOWNLOADS}::test_an_unreadable_artifact_answers_the_reason[/content]",
     ),
     Guard(
         "artifact-time-to-live",
@@ -328,7 +328,7 @@ _ARTIFACT_GUARDS = (
             old="row.expires_at is not None and row.expires_at <= datetime.now(UTC)",
             new="False",
         ),
-        red=f"{DOWNLOADS}::test_an_artifact_past_its_time_to_live_is_expired_before_its_deletion",
+        failing_test=f"{DOWNLOADS}::test_an_artifact_past_its_time_to_live_is_expired_before_its_deletion",
     ),
     Guard(
         "artifact-expires-when-due",
@@ -338,7 +338,7 @@ _ARTIFACT_GUARDS = (
             old="filter(expires_at__lte=datetime.now(UTC), expired_at__isnull=True)",
             new="filter(expired_at__isnull=True)",
         ),
-        red=f"{ARTIFACTS}::test_an_artifact_of_an_active_run_does_not_expire",
+        failing_test=f"{ARTIFACTS}::test_an_artifact_of_an_active_run_does_not_expire",
     ),
     Guard(
         "artifact-expires-once",
@@ -348,7 +348,7 @@ _ARTIFACT_GUARDS = (
             old="filter(id=row.id, expired_at__isnull=True).update(expired_at=now)",
             new="filter(id=row.id).update(expired_at=now)",
         ),
-        red=f"{ARTIFACTS}::test_two_concurrent_expiries_write_one_tombstone_and_one_audit_row",
+        failing_test=f"{ARTIFACTS}::test_two_concurrent_expiries_write_one_tombstone_and_one_audit_row",
     ),
     Guard(
         "artifact-name-storable",
@@ -358,19 +358,19 @@ _ARTIFACT_GUARDS = (
             old="storable_text(name)[:255]",
             new="name[:255]",
         ),
-        red=f"{ARTIFACTS}::test_any_name_can_be_stored[a\\x00b]",
+        failing_test=f"{ARTIFACTS}::test_any_name_can_be_stored[a\\x00b]",
     ),
     Guard(
         "artifact-name-length",
         "A name longer than its column is cut",
         Patch("artifacts/services.py", old="storable_text(name)[:255]", new="storable_text(name)"),
-        red=f"{ARTIFACTS}::test_any_name_can_be_stored[name2]",
+        failing_test=f"{ARTIFACTS}::test_any_name_can_be_stored[name2]",
     ),
     Guard(
         "blob-size",
         "Truncated bytes are reported as lost and never returned",
         Patch("artifacts/storage/blobs.py", old="if file.size != size_bytes:", new="if False:"),
-        red=f"{ARTIFACTS}::test_bytes_that_are_lost_or_damaged_read_as_not_found_and_are_logged"
+        failing_test=f"{ARTIFACTS}::test_bytes_that_are_lost_or_damaged_read_as_not_found_and_are_logged"
         "[cut short]",
     ),
     Guard(
@@ -381,7 +381,7 @@ _ARTIFACT_GUARDS = (
             old="return path.stat().st_size == size_bytes",
             new="return True",
         ),
-        red=f"{ARTIFACTS}::test_storing_bytes_again_repairs_a_truncated_blob",
+        failing_test=f"{ARTIFACTS}::test_storing_bytes_again_repairs_a_truncated_blob",
     ),
     Guard(
         "blob-draft",
@@ -391,13 +391,13 @@ _ARTIFACT_GUARDS = (
             old="            Path(draft).unlink(missing_ok=True)\n",
             new="",
         ),
-        red=f"{ARTIFACTS}::test_a_write_that_fails_leaves_no_draft",
+        failing_test=f"{ARTIFACTS}::test_a_write_that_fails_leaves_no_draft",
     ),
     Guard(
         "blob-touch",
         "The collector keeps bytes that a writer found stored and is about to refer to",
         Patch("artifacts/storage/files.py", old="            os.utime(path)\n", new=""),
-        red=f"{ARTIFACTS}::test_a_writer_that_arrives_while_the_collector_decides_keeps_its_bytes"
+        failing_test=f"{ARTIFACTS}::test_a_writer_that_arrives_while_the_collector_decides_keeps_its_bytes"
         "[before]",
     ),
     Guard(
@@ -408,7 +408,7 @@ _ARTIFACT_GUARDS = (
             old="if aside.stat().st_mtime < before.timestamp():",
             new="if True:",
         ),
-        red=f"{ARTIFACTS}::test_a_writer_that_arrives_while_the_collector_decides_keeps_its_bytes"
+        failing_test=f"{ARTIFACTS}::test_a_writer_that_arrives_while_the_collector_decides_keeps_its_bytes"
         "[before]",
     ),
     Guard(
@@ -426,7 +426,7 @@ _ARTIFACT_GUARDS = (
                 new="if True:",
             ),
         ),
-        red=f"{ARTIFACTS}::test_old_bytes_without_a_reference_are_deleted_and_young_ones_remain",
+        failing_test=f"{ARTIFACTS}::test_old_bytes_without_a_reference_are_deleted_and_young_ones_remain",
     ),
     Guard(
         "collector-references",
@@ -436,14 +436,14 @@ _ARTIFACT_GUARDS = (
             old="""{blob_path(sha256) for sha256 in rows.values_list("sha256", flat=True)}""",
             new="set[str]()",
         ),
-        red=f"{ARTIFACTS}::"
+        failing_test=f"{ARTIFACTS}::"
         "test_an_expired_artifact_is_a_tombstone_and_another_with_its_bytes_remains",
     ),
     Guard(
         "collector-open-uploads",
         "The collector deletes no bytes of an upload that can still be completed",
         Patch("artifacts/services.py", old="        used |= open_upload_names()\n", new=""),
-        red=f"{UPLOADS}::"
+        failing_test=f"{UPLOADS}::"
         "test_an_abandoned_upload_is_deleted_with_its_bytes_and_an_active_one_is_not[files]",
     ),
 )
@@ -453,13 +453,13 @@ _READING_GUARDS = (
         "chunk-size",
         "A chunk has at most 256 KiB",
         Patch("artifacts/api/contract.py", old=""""maximum": CHUNK_MAX, """, new=""),
-        red=f"{OBJECT_ROWS}[runs:242 INVALID_PARAMETER limit: over the largest chunk]",
+        failing_test=f"{OBJECT_ROWS}[runs:242 INVALID_PARAMETER limit: over the largest chunk]",
     ),
     Guard(
         "chunk-offset",
         "A chunk cannot start beyond the end of the artifact",
         Patch("artifacts/chunks.py", old="if offset > row.size_bytes:", new="if False:"),
-        red=f"{DOWNLOADS}::test_an_offset_at_the_end_is_empty_and_one_past_it_is_refused",
+        failing_test=f"{DOWNLOADS}::test_an_offset_at_the_end_is_empty_and_one_past_it_is_refused",
     ),
     Guard(
         "chunk-starts-at-a-character",
@@ -469,7 +469,7 @@ _READING_GUARDS = (
             old="if _character_start(raw, before) != before:",
             new="if False:",
         ),
-        red=f"{ARTIFACTS}::test_an_offset_inside_a_character_is_rejected",
+        failing_test=f"{ARTIFACTS}::test_an_offset_inside_a_character_is_rejected",
     ),
     Guard(
         "chunk-ends-at-a-character",
@@ -479,7 +479,7 @@ _READING_GUARDS = (
             old="_character_start(raw, min(before + limit, len(raw)))",
             new="min(before + limit, len(raw))",
         ),
-        red=f"{DOWNLOADS}::test_text_is_returned_as_text_and_other_content_as_base64",
+        failing_test=f"{DOWNLOADS}::test_text_is_returned_as_text_and_other_content_as_base64",
     ),
     Guard(
         "download-attachment",
@@ -489,7 +489,7 @@ _READING_GUARDS = (
             old="content_disposition_header(True, safe_name(row.name))",
             new="content_disposition_header(False, safe_name(row.name))",
         ),
-        red=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
+        failing_test=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
     ),
     Guard(
         "download-nosniff",
@@ -500,7 +500,7 @@ _READING_GUARDS = (
 """,
             new="",
         ),
-        red=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
+        failing_test=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
     ),
     Guard(
         "download-sandbox",
@@ -511,7 +511,7 @@ _READING_GUARDS = (
 """,
             new="",
         ),
-        red=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
+        failing_test=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
     ),
     Guard(
         "download-not-embedded",
@@ -522,7 +522,7 @@ _READING_GUARDS = (
 """,
             new="",
         ),
-        red=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
+        failing_test=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
     ),
     Guard(
         "download-not-cached",
@@ -533,7 +533,7 @@ _READING_GUARDS = (
 """,
             new="",
         ),
-        red=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
+        failing_test=f"{DOWNLOADS}::test_a_stored_html_page_is_downloaded_and_never_rendered",
     ),
     Guard(
         "download-file-name",
@@ -543,7 +543,7 @@ _READING_GUARDS = (
             old="""_UNSAFE.sub("_", name).strip(". ")[:200]""",
             new="name[:200]",
         ),
-        red=f"{ADMIN_ARTIFACTS}::test_a_download_is_an_attachment_of_bytes",
+        failing_test=f"{ADMIN_ARTIFACTS}::test_a_download_is_an_attachment_of_bytes",
     ),
     Guard(
         "download-media-type",
@@ -553,13 +553,13 @@ _READING_GUARDS = (
             old="if not _MEDIA_TYPE.fullmatch(stored):",
             new="if False:",
         ),
-        red=f"{DOWNLOADS}::test_a_stored_type_that_is_no_media_type_is_sent_as_bytes",
+        failing_test=f"{DOWNLOADS}::test_a_stored_type_that_is_no_media_type_is_sent_as_bytes",
     ),
     Guard(
         "download-range-start",
         "A range outside of the artifact is refused",
         Patch("artifacts/api/downloads.py", old="if start >= stop:", new="if False:"),
-        red=f"{DOWNLOADS}::test_a_range_outside_the_content_is_refused_with_the_size",
+        failing_test=f"{DOWNLOADS}::test_a_range_outside_the_content_is_refused_with_the_size",
     ),
     Guard(
         "download-range-end",
@@ -569,7 +569,7 @@ _READING_GUARDS = (
             old="min(size_bytes, int(last) + 1 if last else size_bytes)",
             new="int(last) + 1 if last else size_bytes",
         ),
-        red=f"{DOWNLOADS}::test_a_range_is_sent_as_partial_content[10000-99999-10000-10240]",
+        failing_test=f"{DOWNLOADS}::test_a_range_is_sent_as_partial_content[10000-99999-10000-10240]",
     ),
     Guard(
         "admin-image-by-its-bytes",
@@ -579,7 +579,7 @@ _READING_GUARDS = (
             old="if mime_type is None or len(data) > INLINE_MAX:",
             new="if len(data) > INLINE_MAX:",
         ),
-        red=f"{ADMIN_ARTIFACTS}::test_no_other_type_is_displayed_inline_whatever_its_row_claims",
+        failing_test=f"{ADMIN_ARTIFACTS}::test_no_other_type_is_displayed_inline_whatever_its_row_claims",
     ),
     Guard(
         "admin-download-as-bytes",
@@ -590,7 +590,7 @@ _READING_GUARDS = (
 """,
             new="",
         ),
-        red=f"{ADMIN_ARTIFACTS}::test_a_download_is_an_attachment_of_bytes",
+        failing_test=f"{ADMIN_ARTIFACTS}::test_a_download_is_an_attachment_of_bytes",
     ),
     Guard(
         "admin-preview-size",
@@ -600,7 +600,7 @@ _READING_GUARDS = (
             old="file.read(PREVIEW_BYTES)",
             new="file.read()",
         ),
-        red=f"{ADMIN_ARTIFACTS}::test_a_long_text_is_previewed_up_to_its_limit",
+        failing_test=f"{ADMIN_ARTIFACTS}::test_a_long_text_is_previewed_up_to_its_limit",
     ),
     Guard(
         "admin-preview-escaped",
@@ -610,7 +610,7 @@ _READING_GUARDS = (
             old="{{ text }}",
             new="{{ text|safe }}",
         ),
-        red=f"{ADMIN_ARTIFACTS}::test_text_is_previewed_escaped",
+        failing_test=f"{ADMIN_ARTIFACTS}::test_text_is_previewed_escaped",
     ),
     Guard(
         "admin-artifact-permission",
@@ -622,7 +622,7 @@ _READING_GUARDS = (
 """,
             new="",
         ),
-        red="tests/runs/admin/test_permissions.py::test_staff_without_permissions_see_nothing",
+        failing_test="tests/runs/admin/test_permissions.py::test_staff_without_permissions_see_nothing",
     ),
 )
 
@@ -645,7 +645,7 @@ _MCP_ACCESS_GUARDS = (
             ),
             _HOST_UNCHECKED,
         ),
-        red=f"{MCP_HTTP}::test_a_foreign_host_is_refused[/mcp]",
+        failing_test=f"{MCP_HTTP}::test_a_foreign_host_is_refused[/mcp]",
     ),
     Guard(
         "mcp-origin",
@@ -655,7 +655,7 @@ _MCP_ACCESS_GUARDS = (
             old="if origin is not None and not _is_allowed_origin(origin, host):",
             new="if False:",
         ),
-        red=f"{MCP_HTTP}::test_a_foreign_origin_is_refused[https://evil.example-/mcp]",
+        failing_test=f"{MCP_HTTP}::test_a_foreign_origin_is_refused[https://evil.example-/mcp]",
     ),
     Guard(
         "mcp-origin-scheme",
@@ -665,7 +665,7 @@ _MCP_ACCESS_GUARDS = (
             old="parts.scheme == name.scheme and ",
             new="",
         ),
-        red=f"{MCP_HTTP}::test_the_sites_own_origin_and_trusted_origins_may_call",
+        failing_test=f"{MCP_HTTP}::test_the_sites_own_origin_and_trusted_origins_may_call",
     ),
     Guard(
         "mcp-token",
@@ -679,13 +679,13 @@ _MCP_ACCESS_GUARDS = (
 """,
             new="    return authenticate_request(request)\n",
         ),
-        red=f"{MCP_HTTP}::test_a_call_without_a_token_is_challenged[/mcp]",
+        failing_test=f"{MCP_HTTP}::test_a_call_without_a_token_is_challenged[/mcp]",
     ),
     Guard(
         "mcp-rate",
         "MCP calls over HTTP count toward the caller's rate",
         Patch("mcp_server/http/access.py", old="    throttle_request(request)\n", new=""),
-        red=f"{MCP_HTTP}::test_calls_over_the_rate_are_refused",
+        failing_test=f"{MCP_HTTP}::test_calls_over_the_rate_are_refused",
     ),
     Guard(
         "mcp-batch-rate",
@@ -695,7 +695,7 @@ _MCP_ACCESS_GUARDS = (
             old="            throttle()\n        except",
             new="            pass\n        except",
         ),
-        red=f"{MCP_HTTP}::test_each_message_of_a_batch_counts_as_a_call",
+        failing_test=f"{MCP_HTTP}::test_each_message_of_a_batch_counts_as_a_call",
     ),
     Guard(
         "mcp-batch-size",
@@ -705,7 +705,7 @@ _MCP_ACCESS_GUARDS = (
             old="if not 1 <= len(values) <= MAX_MESSAGES:",
             new="if not values:",
         ),
-        red=f"{MCP_HTTP}::test_an_empty_batch_and_a_batch_over_the_limit_are_refused[51 messages]",
+        failing_test=f"{MCP_HTTP}::test_an_empty_batch_and_a_batch_over_the_limit_are_refused[51 messages]",
     ),
     Guard(
         "mcp-batch-initialize",
@@ -715,7 +715,7 @@ _MCP_ACCESS_GUARDS = (
             old="""if isinstance(message, JSONRPCRequest) and message.method == "initialize":""",
             new="if False:",
         ),
-        red=f"{MCP_HTTP}::test_initialize_cannot_be_part_of_a_batch",
+        failing_test=f"{MCP_HTTP}::test_initialize_cannot_be_part_of_a_batch",
     ),
     Guard(
         "mcp-batch-version",
@@ -725,7 +725,7 @@ _MCP_ACCESS_GUARDS = (
             old="""return protocol_version in ("", BATCH_VERSION) and body""",
             new="return body",
         ),
-        red=f"{MCP_HTTP}::test_a_batch_is_refused_if_the_revision_has_none[2025-06-18]",
+        failing_test=f"{MCP_HTTP}::test_a_batch_is_refused_if_the_revision_has_none[2025-06-18]",
     ),
     Guard(
         "mcp-session-id-signature",
@@ -735,7 +735,7 @@ _MCP_ACCESS_GUARDS = (
             old=" and mac_matches(_PURPOSE, random_part.encode(), signature)",
             new="",
         ),
-        red="tests/contract/test_mcp_http_rows.py::test_a_row_gets_its_code"
+        failing_test="tests/contract/test_mcp_http_rows.py::test_a_row_gets_its_code"
         "[http:8 HTTP_404 a session id that this server did not create]",
     ),
     Guard(
@@ -746,7 +746,7 @@ _MCP_ACCESS_GUARDS = (
             old="return (exchange.principal.id, session_id, request_id) if session_id else None",
             new='return ("", session_id, request_id) if session_id else None',
         ),
-        red=f"{MCP_ENDED_CALLS}::test_only_the_token_and_the_session_of_a_call_can_cancel_it",
+        failing_test=f"{MCP_ENDED_CALLS}::test_only_the_token_and_the_session_of_a_call_can_cancel_it",
     ),
     Guard(
         "mcp-cancel-own-session",
@@ -756,7 +756,7 @@ _MCP_ACCESS_GUARDS = (
             old="return (exchange.principal.id, session_id, request_id) if session_id else None",
             new='return (exchange.principal.id, "", request_id) if session_id else None',
         ),
-        red=f"{MCP_ENDED_CALLS}::test_only_the_token_and_the_session_of_a_call_can_cancel_it",
+        failing_test=f"{MCP_ENDED_CALLS}::test_only_the_token_and_the_session_of_a_call_can_cancel_it",
     ),
     Guard(
         "mcp-cancel",
@@ -766,7 +766,7 @@ _MCP_ACCESS_GUARDS = (
             old="            canceled.set()\n",
             new="            pass\n",
         ),
-        red=f"{MCP_ENDED_CALLS}::test_only_the_token_and_the_session_of_a_call_can_cancel_it",
+        failing_test=f"{MCP_ENDED_CALLS}::test_only_the_token_and_the_session_of_a_call_can_cancel_it",
     ),
     Guard(
         "mcp-sse-owner",
@@ -776,7 +776,7 @@ _MCP_ACCESS_GUARDS = (
             old=" or owner != exchange.principal.id",
             new="",
         ),
-        red=f"{MCP_HTTP}::test_a_stream_accepts_messages_of_its_own_caller_only",
+        failing_test=f"{MCP_HTTP}::test_a_stream_accepts_messages_of_its_own_caller_only",
     ),
     Guard(
         "mcp-method",
@@ -786,13 +786,13 @@ _MCP_ACCESS_GUARDS = (
             old="        exchange.require_method(self.method)\n",
             new="",
         ),
-        red=f"{MCP_HTTP}::test_mcp_accepts_post_only[GET]",
+        failing_test=f"{MCP_HTTP}::test_mcp_accepts_post_only[GET]",
     ),
     Guard(
         "mcp-content-type",
         "The route /mcp accepts only JSON, which a page of another origin cannot send unasked",
         Patch("mcp_server/http/streamable.py", old="        exchange.require_json()\n", new=""),
-        red=f"{MCP_HTTP}::test_another_content_type_or_encoding_is_refused[headers0]",
+        failing_test=f"{MCP_HTTP}::test_another_content_type_or_encoding_is_refused[headers0]",
     ),
     Guard(
         "mcp-accept",
@@ -802,7 +802,7 @@ _MCP_ACCESS_GUARDS = (
             old="        exchange.require_accept(*BOTH_TYPES)\n",
             new="",
         ),
-        red=f"{MCP_HTTP}::test_the_accept_header_must_allow_both_types[application/json]",
+        failing_test=f"{MCP_HTTP}::test_the_accept_header_must_allow_both_types[application/json]",
     ),
     Guard(
         "mcp-body-limit",
@@ -812,7 +812,7 @@ _MCP_ACCESS_GUARDS = (
             old="self.is_too_large = self._left < 0",
             new="self.is_too_large = False",
         ),
-        red=f"{MCP_HTTP}::test_a_body_over_the_limit_is_refused[]",
+        failing_test=f"{MCP_HTTP}::test_a_body_over_the_limit_is_refused[]",
     ),
 )
 
@@ -825,7 +825,7 @@ _MCP_MESSAGE_GUARDS = (
             old="if len(fields) != len(pairs):",
             new="if False:",
         ),
-        red=f"{BAD_BODY}[a key twice-]",
+        failing_test=f"{BAD_BODY}[a key twice-]",
     ),
     Guard(
         "json-constant",
@@ -835,7 +835,7 @@ _MCP_MESSAGE_GUARDS = (
             old="            parse_constant=_refuse_constant,\n",
             new="",
         ),
-        red=f"{BAD_BODY}[NaN-]",
+        failing_test=f"{BAD_BODY}[NaN-]",
     ),
     Guard(
         "json-depth",
@@ -845,7 +845,7 @@ _MCP_MESSAGE_GUARDS = (
             old="        if depth > MAX_DEPTH:\n",
             new="        if False:\n",
         ),
-        red=f"{BAD_BODY}[too deep-]",
+        failing_test=f"{BAD_BODY}[too deep-]",
     ),
     Guard(
         "json-values",
@@ -855,7 +855,7 @@ _MCP_MESSAGE_GUARDS = (
             old="        if count > MAX_VALUES:\n",
             new="        if False:\n",
         ),
-        red=f"{BAD_BODY}[too many values-]",
+        failing_test=f"{BAD_BODY}[too many values-]",
     ),
     Guard(
         "json-nul",
@@ -865,7 +865,7 @@ _MCP_MESSAGE_GUARDS = (
             old="""    if "\\0" in text:\n""",
             new="    if False:\n",
         ),
-        red=f"{BAD_BODY}[a NUL-]",
+        failing_test=f"{BAD_BODY}[a NUL-]",
     ),
     Guard(
         "json-surrogate",
@@ -875,7 +875,7 @@ _MCP_MESSAGE_GUARDS = (
             old="        text.encode()\n",
             new="        pass\n",
         ),
-        red=f"{BAD_BODY}[half a surrogate pair-]",
+        failing_test=f"{BAD_BODY}[half a surrogate pair-]",
     ),
     Guard(
         "json-number",
@@ -885,7 +885,7 @@ _MCP_MESSAGE_GUARDS = (
             old="(isinstance(item, float) and math.isinf(item)) or ",
             new="",
         ),
-        red=f"{BAD_BODY}[a number out of range-]",
+        failing_test=f"{BAD_BODY}[a number out of range-]",
     ),
     Guard(
         "json-integer",
@@ -895,7 +895,7 @@ _MCP_MESSAGE_GUARDS = (
             old="not -(2**63) <= item < 2**63",
             new="False",
         ),
-        red=f"{BAD_BODY}[an integer out of range-]",
+        failing_test=f"{BAD_BODY}[an integer out of range-]",
     ),
     Guard(
         "mcp-refused-arguments",
@@ -905,7 +905,7 @@ _MCP_MESSAGE_GUARDS = (
             old="            if context.refused is not None:\n",
             new="            if False:\n",
         ),
-        red=f"{MCP_ANSWERS}::"
+        failing_test=f"{MCP_ANSWERS}::"
         "test_a_call_with_invalid_json_in_its_arguments_is_not_performed_without_them[http]",
     ),
     Guard(
@@ -916,7 +916,7 @@ _MCP_MESSAGE_GUARDS = (
             old="            check(tool.input_validator, arguments)\n",
             new="",
         ),
-        red=f"{MCP_ANSWERS}::test_every_wrong_argument_is_named[http]",
+        failing_test=f"{MCP_ANSWERS}::test_every_wrong_argument_is_named[http]",
     ),
     Guard(
         "mcp-output-schema",
@@ -926,7 +926,7 @@ _MCP_MESSAGE_GUARDS = (
             old="if not tool.output_validator.is_valid(output):",
             new="if False:",
         ),
-        red=f"{MCP_ANSWERS}::test_a_defect_is_reported_with_an_error_id_only[violate_schema]",
+        failing_test=f"{MCP_ANSWERS}::test_a_defect_is_reported_with_an_error_id_only[violate_schema]",
     ),
     Guard(
         "mcp-error-details",
@@ -936,7 +936,7 @@ _MCP_MESSAGE_GUARDS = (
             old="failed because of an internal error; the server's log has it under",
             new="failed because of {error}",
         ),
-        red=f"{MCP_ANSWERS}::test_a_defect_is_reported_with_an_error_id_only[raise_error]",
+        failing_test=f"{MCP_ANSWERS}::test_a_defect_is_reported_with_an_error_id_only[raise_error]",
     ),
     Guard(
         "mcp-runner-tools-scope",
@@ -946,7 +946,7 @@ _MCP_MESSAGE_GUARDS = (
             old="""if "tools:write" not in principal.scopes:""",
             new="if False:",
         ),
-        red=f"{MCP_TARGETS}::test_a_caller_without_the_scope_has_no_runner_tools",
+        failing_test=f"{MCP_TARGETS}::test_a_caller_without_the_scope_has_no_runner_tools",
     ),
     Guard(
         "mcp-denied-tools",
@@ -956,7 +956,7 @@ _MCP_MESSAGE_GUARDS = (
             old=" if tool.is_listed]",
             new="]",
         ),
-        red=f"{MCP_TARGETS}::test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied"
+        failing_test=f"{MCP_TARGETS}::test_a_tool_that_policy_denies_is_not_listed_and_a_call_is_denied"
         "[http]",
     ),
     Guard(
@@ -967,7 +967,7 @@ _MCP_MESSAGE_GUARDS = (
             old="at_most=MAX_LISTED, ",
             new="at_most=1 << 20, ",
         ),
-        red=f"{MCP_TARGETS}::test_a_long_list_is_bounded[http]",
+        failing_test=f"{MCP_TARGETS}::test_a_long_list_is_bounded[http]",
     ),
     Guard(
         "mcp-listed-bytes",
@@ -977,7 +977,7 @@ _MCP_MESSAGE_GUARDS = (
             old="schema_bytes=LIST_BYTES\n",
             new="schema_bytes=1 << 30\n",
         ),
-        red=f"{MCP_TARGETS}::test_a_long_list_is_bounded[http]",
+        failing_test=f"{MCP_TARGETS}::test_a_long_list_is_bounded[http]",
     ),
     Guard(
         "mcp-listeners",
@@ -987,7 +987,7 @@ _MCP_MESSAGE_GUARDS = (
             old="if self._listeners >= MAX_LISTENERS:",
             new="if False:",
         ),
-        red="tests/contract/test_mcp_tool_list_changes.py::test_the_number_of_subscriptions_is_limited",
+        failing_test="tests/contract/test_mcp_tool_list_changes.py::test_the_number_of_subscriptions_is_limited",
     ),
     Guard(
         "mcp-list-answer-size",
@@ -999,7 +999,7 @@ _MCP_MESSAGE_GUARDS = (
 """,
             new="        **filters,\n",
         ),
-        red=f"{MCP_BUDGET}::"
+        failing_test=f"{MCP_BUDGET}::"
         "test_a_page_of_runs_ends_within_the_budget_and_the_next_page_continues[http]",
     ),
     Guard(
@@ -1011,7 +1011,7 @@ _MCP_MESSAGE_GUARDS = (
         wait_s=""",
             new="        wait_s=",
         ),
-        red=f"{MCP_BUDGET}::"
+        failing_test=f"{MCP_BUDGET}::"
         "test_a_page_of_events_ends_within_the_budget_and_the_next_page_continues[http]",
     ),
     Guard(
@@ -1022,7 +1022,7 @@ _MCP_MESSAGE_GUARDS = (
             old="        max_bytes=settings.MCP_ANSWER_BYTES,\n",
             new="",
         ),
-        red=f"{MCP_RESOURCES}::test_events_are_read_page_by_page[http]",
+        failing_test=f"{MCP_RESOURCES}::test_events_are_read_page_by_page[http]",
     ),
     Guard(
         "mcp-resource-chunk-size",
@@ -1032,7 +1032,7 @@ _MCP_MESSAGE_GUARDS = (
             old="        limit=settings.MCP_ANSWER_BYTES,\n",
             new="",
         ),
-        red=f"{MCP_RESOURCES}::test_a_large_artifact_is_read_chunk_by_chunk[http-text/plain]",
+        failing_test=f"{MCP_RESOURCES}::test_a_large_artifact_is_read_chunk_by_chunk[http-text/plain]",
     ),
     Guard(
         "mcp-resource-workspace",
@@ -1042,7 +1042,7 @@ _MCP_MESSAGE_GUARDS = (
             old="WHERE id = %s AND workspace_id = %s AND",
             new="WHERE id = %s AND (workspace_id = %s OR 1 = 1) AND",
         ),
-        red=f"{MCP_RESOURCES}::test_another_workspaces_resources_are_neither_listed_nor_readable"
+        failing_test=f"{MCP_RESOURCES}::test_another_workspaces_resources_are_neither_listed_nor_readable"
         "[http]",
     ),
 )
@@ -1056,8 +1056,7 @@ _MCP_STDIO_GUARDS = (
             old="        os.dup2(2, 1)\n",
             new="        pass\n",
         ),
-        red=f"{MCP_PROCESS}::test_stdout_contains_only_protocol_messages",
-        database="sqlite",
+        failing_test=f"{MCP_PROCESS}::test_stdout_contains_only_protocol_messages",
     ),
     Guard(
         "stdio-own-input",
@@ -1067,8 +1066,7 @@ _MCP_STDIO_GUARDS = (
             old="    os.dup2(devnull, 0)\n",
             new="",
         ),
-        red=f"{MCP_PROCESS}::test_stdout_contains_only_protocol_messages",
-        database="sqlite",
+        failing_test=f"{MCP_PROCESS}::test_stdout_contains_only_protocol_messages",
     ),
     Guard(
         "stdio-line-memory",
@@ -1078,7 +1076,7 @@ _MCP_STDIO_GUARDS = (
             old="            del self._data[:-EDGE_BYTES]\n",
             new="            pass\n",
         ),
-        red=f"{MCP_ANSWERS}::test_an_endless_line_does_not_fill_the_memory",
+        failing_test=f"{MCP_ANSWERS}::test_an_endless_line_does_not_fill_the_memory",
     ),
     Guard(
         "stdio-line-limit",
@@ -1090,8 +1088,7 @@ _MCP_STDIO_GUARDS = (
 """,
             new="",
         ),
-        red=f"{MCP_PROCESS}::test_a_line_over_8_mib_gets_an_error_and_is_skipped",
-        database="sqlite",
+        failing_test=f"{MCP_PROCESS}::test_a_line_over_8_mib_gets_an_error_and_is_skipped",
     ),
     Guard(
         "stdio-closed-output",
@@ -1101,8 +1098,7 @@ _MCP_STDIO_GUARDS = (
             old="with suppress(BrokenPipeError, ConnectionResetError):",
             new="with suppress(ConnectionResetError):",
         ),
-        red=f"{MCP_PROCESS}::test_the_process_exits_when_the_host_closes_stdout",
-        database="sqlite",
+        failing_test=f"{MCP_PROCESS}::test_the_process_exits_when_the_host_closes_stdout",
     ),
 )
 
@@ -1117,7 +1113,7 @@ _REST_GUARDS = (
 """,
             new="",
         ),
-        red=f"{ACCESS}::test_without_a_valid_token_there_is_no_access[None]",
+        failing_test=f"{ACCESS}::test_without_a_valid_token_there_is_no_access[None]",
     ),
     Guard(
         "rest-revoked-token",
@@ -1127,7 +1123,7 @@ _REST_GUARDS = (
             old=" AND token.revoked_at IS NULL\n",
             new="\n",
         ),
-        red=f"{ACCESS}::test_a_revoked_token_is_refused",
+        failing_test=f"{ACCESS}::test_a_revoked_token_is_refused",
     ),
     Guard(
         "rest-scope",
@@ -1137,7 +1133,7 @@ _REST_GUARDS = (
             old="""principal.require(scopes.get(method, "none that exists"))""",
             new="scopes.get(method)",
         ),
-        red=f"{ACCESS}::test_a_token_without_the_scope_is_refused_and_the_refusal_audited"
+        failing_test=f"{ACCESS}::test_a_token_without_the_scope_is_refused_and_the_refusal_audited"
         "[POST-/api/v1/runs-runs:write]",
     ),
     Guard(
@@ -1151,26 +1147,26 @@ _REST_GUARDS = (
             ),
             _HOST_UNCHECKED,
         ),
-        red=f"{ACCESS}::test_an_unknown_host_header_is_refused",
+        failing_test=f"{ACCESS}::test_an_unknown_host_header_is_refused",
     ),
     Guard(
         "forwarded-call-is-remote",
         "A call through a proxy has the trust level remote, whatever its token grants",
         Patch("decisions/api/drf.py", old="return not forwarded and ", new="return "),
-        red=f"{ACCESS}::test_a_local_token_behind_a_proxy_is_treated_as_remote[headers0]",
+        failing_test=f"{ACCESS}::test_a_local_token_behind_a_proxy_is_treated_as_remote[headers0]",
     ),
     Guard(
         "other-machine-is-remote",
         "A call from another machine has the trust level remote",
         Patch("decisions/api/drf.py", old="is_loopback(peer) and ", new=""),
-        red=f"{ACCESS}::test_a_local_token_is_remote_from_another_machine_or_by_another_host_name"
+        failing_test=f"{ACCESS}::test_a_local_token_is_remote_from_another_machine_or_by_another_host_name"
         "[peer]",
     ),
     Guard(
         "other-host-name-is-remote",
         "A call by a host name other than this machine's has the trust level remote",
         Patch("decisions/api/drf.py", old=" and is_loopback(_host_name(host))", new=""),
-        red=f"{ACCESS}::test_a_local_token_is_remote_from_another_machine_or_by_another_host_name"
+        failing_test=f"{ACCESS}::test_a_local_token_is_remote_from_another_machine_or_by_another_host_name"
         "[host]",
     ),
     Guard(
@@ -1181,7 +1177,7 @@ _REST_GUARDS = (
             old="        super().check_throttles(request)\n",
             new="",
         ),
-        red=f"{ACCESS}::test_the_burst_of_one_caller_does_not_throttle_another",
+        failing_test=f"{ACCESS}::test_the_burst_of_one_caller_does_not_throttle_another",
     ),
     Guard(
         "rest-rate-per-token",
@@ -1191,7 +1187,7 @@ _REST_GUARDS = (
             old="if secret and _calls.exceeds(throttle_key(secret), limit=limit):",
             new='if secret and _calls.exceeds("all", limit=limit):',
         ),
-        red=f"{ACCESS}::test_the_burst_of_one_caller_does_not_throttle_another",
+        failing_test=f"{ACCESS}::test_the_burst_of_one_caller_does_not_throttle_another",
     ),
     Guard(
         "rest-head-limit",
@@ -1201,7 +1197,7 @@ _REST_GUARDS = (
             old="if _head_bytes(scope) > HEAD_MAX_BYTES:\n",
             new="if False:\n",
         ),
-        red=f"{LIMITS}::test_every_server_refuses_large_headers[httptools]",
+        failing_test=f"{LIMITS}::test_every_server_refuses_large_headers[httptools]",
     ),
     Guard(
         "rest-declared-length",
@@ -1211,7 +1207,7 @@ _REST_GUARDS = (
             old="self.is_too_large = declared.isdigit() and int(declared) > self.limit",
             new="self.is_too_large = False",
         ),
-        red=f"{LIMITS}::test_a_body_with_a_huge_content_length_is_not_read",
+        failing_test=f"{LIMITS}::test_a_body_with_a_huge_content_length_is_not_read",
     ),
     Guard(
         "rest-body-limit",
@@ -1233,19 +1229,19 @@ _REST_GUARDS = (
                 new="request.read()",
             ),
         ),
-        red=f"{LIMITS}::test_a_body_over_one_mebibyte_is_refused",
+        failing_test=f"{LIMITS}::test_a_body_over_one_mebibyte_is_refused",
     ),
     Guard(
         "rest-content-type",
         "A body is accepted only as JSON, which a page of another origin cannot send unasked",
         Patch("decisions/api/arguments.py", old="    check_content_type(request)\n", new=""),
-        red=f"{LIMITS}::test_only_plain_json_is_accepted[headers0]",
+        failing_test=f"{LIMITS}::test_only_plain_json_is_accepted[headers0]",
     ),
     Guard(
         "rest-content-encoding",
         "A compressed body is refused",
         Patch("decisions/api/arguments.py", old="    check_encoding(request)\n", new=""),
-        red=f"{LIMITS}::test_only_plain_json_is_accepted[headers4]",
+        failing_test=f"{LIMITS}::test_only_plain_json_is_accepted[headers4]",
     ),
     Guard(
         "rest-repeated-parameter",
@@ -1255,7 +1251,7 @@ _REST_GUARDS = (
             old="            if len(values) > 1:\n",
             new="            if False:\n",
         ),
-        red=f"{REST_ROWS}[rest:12 INVALID_PARAMETER a parameter twice]",
+        failing_test=f"{REST_ROWS}[rest:12 INVALID_PARAMETER a parameter twice]",
     ),
     Guard(
         "rest-integer",
@@ -1265,7 +1261,7 @@ _REST_GUARDS = (
             old="if not _INTEGER.fullmatch(text):",
             new="if False:",
         ),
-        red=f"{REST_ROWS}[rest:16 INVALID_PARAMETER a digit of another script]",
+        failing_test=f"{REST_ROWS}[rest:16 INVALID_PARAMETER a digit of another script]",
     ),
     Guard(
         "rest-path-parameter",
@@ -1275,7 +1271,7 @@ _REST_GUARDS = (
             old="            if name in given:\n",
             new="            if False:\n",
         ),
-        red=f"{REST_ROWS}[rest:33 INVALID_PARAMETER the id twice]",
+        failing_test=f"{REST_ROWS}[rest:33 INVALID_PARAMETER the id twice]",
     ),
     Guard(
         "rest-query-of-a-body",
@@ -1285,7 +1281,7 @@ _REST_GUARDS = (
             old="            if name not in self._in_query:\n",
             new="            if False:\n",
         ),
-        red=f"{REST_ROWS}[rest:59 INVALID_PARAMETER an argument in the query]",
+        failing_test=f"{REST_ROWS}[rest:59 INVALID_PARAMETER an argument in the query]",
     ),
     Guard(
         "rest-nul-in-address",
@@ -1293,7 +1289,7 @@ _REST_GUARDS = (
         Patch(
             "decisions/api/arguments.py", old="""    if "\\0" in text:\n""", new="    if False:\n"
         ),
-        red=f"{REST_ROWS}[rest:28 INVALID_PARAMETER a NUL for an id]",
+        failing_test=f"{REST_ROWS}[rest:28 INVALID_PARAMETER a NUL for an id]",
     ),
     Guard(
         "unknown-argument",
@@ -1306,7 +1302,7 @@ _REST_GUARDS = (
             new="""        "required": list(properties) if required is None else required,
 """,
         ),
-        red=f"{REST_ROWS}[rest:22 INVALID_PARAMETER a column that scopes the query]",
+        failing_test=f"{REST_ROWS}[rest:22 INVALID_PARAMETER a column that scopes the query]",
     ),
     Guard(
         "rest-page-size",
@@ -1316,7 +1312,7 @@ _REST_GUARDS = (
             old=""""maximum": 1000, "default": 50}""",
             new=""""default": 50}""",
         ),
-        red=f"{SHARED_ROWS}[runs:202 INVALID_PARAMETER limit: over the largest page]",
+        failing_test=f"{SHARED_ROWS}[runs:202 INVALID_PARAMETER limit: over the largest page]",
     ),
     Guard(
         "list-page-size",
@@ -1326,7 +1322,7 @@ _REST_GUARDS = (
             old=""""maximum": 1000, "default": 50}""",
             new=""""default": 50}""",
         ),
-        red="tests/contract/test_rest_sessions.py::test_a_bad_query_is_refused[limit=1001]",
+        failing_test="tests/contract/test_rest_sessions.py::test_a_bad_query_is_refused[limit=1001]",
     ),
     Guard(
         "rest-wait-limit",
@@ -1337,7 +1333,7 @@ _REST_GUARDS = (
 """,
             new="",
         ),
-        red=f"{OBJECT_ROWS}[runs:182 INVALID_PARAMETER waitMs: one over the longest wait]",
+        failing_test=f"{OBJECT_ROWS}[runs:182 INVALID_PARAMETER waitMs: one over the longest wait]",
     ),
     Guard(
         "rest-list-workspace",
@@ -1347,7 +1343,7 @@ _REST_GUARDS = (
             old="filter(workspace_id=principal.workspace_id, hidden_at__isnull=True)",
             new="filter(hidden_at__isnull=True)",
         ),
-        red="tests/runs/api/test_runs.py::test_a_list_contains_no_run_of_another_workspace",
+        failing_test="tests/runs/api/test_runs.py::test_a_list_contains_no_run_of_another_workspace",
     ),
     Guard(
         "rest-run-time-to-live",
@@ -1357,7 +1353,7 @@ _REST_GUARDS = (
             old="if run is None or is_past_ttl(run):",
             new="if run is None:",
         ),
-        red="tests/runs/scheduler/test_expiry.py::"
+        failing_test="tests/runs/scheduler/test_expiry.py::"
         "test_an_expired_run_is_unknown_to_every_api_call[False]",
     ),
     Guard(
@@ -1368,7 +1364,7 @@ _REST_GUARDS = (
             old="filter(id=run_id, workspace_id=principal.workspace_id)",
             new="filter(id=run_id)",
         ),
-        red="tests/decisions/audit/test_bundles.py::test_a_run_of_another_workspace_has_no_evidence",
+        failing_test="tests/decisions/audit/test_bundles.py::test_a_run_of_another_workspace_has_no_evidence",
     ),
     Guard(
         "evidence-contents-scope",
@@ -1378,7 +1374,7 @@ _REST_GUARDS = (
             old=""", *(["artifacts:read"] if contents else [])""",
             new="",
         ),
-        red="tests/decisions/audit/test_bundles.py::test_evidence_needs_its_scopes",
+        failing_test="tests/decisions/audit/test_bundles.py::test_evidence_needs_its_scopes",
     ),
     Guard(
         "metrics-scope",
@@ -1388,7 +1384,7 @@ _REST_GUARDS = (
             old="return is_local_call(request) or super().has_permission(request, view)",
             new="return True",
         ),
-        red="tests/config/test_installation_metrics.py::test_a_remote_caller_needs_a_token_with_the_scope"
+        failing_test="tests/config/test_installation_metrics.py::test_a_remote_caller_needs_a_token_with_the_scope"
         "[headers0]",
     ),
     Guard(
@@ -1399,7 +1395,7 @@ _REST_GUARDS = (
             old='"The call failed: internal error."',
             new="str(error)",
         ),
-        red="tests/decisions/api/test_internal_errors.py::"
+        failing_test="tests/decisions/api/test_internal_errors.py::"
         "test_an_internal_error_answers_an_id_that_is_in_the_log",
     ),
     Guard(
@@ -1411,7 +1407,7 @@ _REST_GUARDS = (
 """,
             new="",
         ),
-        red=f"{ACCESS}::test_a_response_is_neither_cached_nor_sniffed",
+        failing_test=f"{ACCESS}::test_a_response_is_neither_cached_nor_sniffed",
     ),
     Guard(
         "rest-nosniff",
@@ -1422,7 +1418,7 @@ _REST_GUARDS = (
 """,
             new="",
         ),
-        red=f"{ACCESS}::test_a_response_is_neither_cached_nor_sniffed",
+        failing_test=f"{ACCESS}::test_a_response_is_neither_cached_nor_sniffed",
     ),
     Guard(
         "csrf",
@@ -1433,7 +1429,7 @@ _REST_GUARDS = (
 """,
             new="",
         ),
-        red="tests/decisions/identity/test_one_time_login.py::test_a_post_from_another_site_is_refused",
+        failing_test="tests/decisions/identity/test_one_time_login.py::test_a_post_from_another_site_is_refused",
     ),
 )
 
@@ -1446,7 +1442,7 @@ _STREAM_GUARDS = (
             old="filter(id=storable_text(task_id), workspace_id=principal.workspace_id)",
             new="filter(id=storable_text(task_id))",
         ),
-        red=f"{TASK_READERS}::test_another_workspaces_stream_is_not_found",
+        failing_test=f"{TASK_READERS}::test_another_workspaces_stream_is_not_found",
     ),
     Guard(
         "stream-last-event-id",
@@ -1456,7 +1452,7 @@ _STREAM_GUARDS = (
             old="if not (text.isascii() and text.isdigit() and len(text) <= 15):",
             new="if False:",
         ),
-        red=f"{EVENTS}::test_an_invalid_last_event_id_is_refused[x]",
+        failing_test=f"{EVENTS}::test_an_invalid_last_event_id_is_refused[x]",
     ),
     Guard(
         "stream-revoked-token",
@@ -1466,7 +1462,7 @@ _STREAM_GUARDS = (
             old="if not await in_thread(is_credential_active, principal):",
             new="if False:",
         ),
-        red=f"{TASK_READERS}::test_a_stream_ends_when_its_token_is_revoked",
+        failing_test=f"{TASK_READERS}::test_a_stream_ends_when_its_token_is_revoked",
     ),
 )
 
@@ -1479,7 +1475,7 @@ _SOCKET_GUARDS = (
             old="or found.netloc.lower() != host.lower()",
             new="",
         ),
-        red=f"{TASK_SOCKET}::test_a_foreign_origin_is_refused_before_the_handshake"
+        failing_test=f"{TASK_SOCKET}::test_a_foreign_origin_is_refused_before_the_handshake"
         "[https://evil.example]",
     ),
     Guard(
@@ -1493,7 +1489,7 @@ _SOCKET_GUARDS = (
             ),
             _HOST_UNCHECKED,
         ),
-        red=f"{TASK_SOCKET}::test_another_host_name_and_another_path_are_refused",
+        failing_test=f"{TASK_SOCKET}::test_another_host_name_and_another_path_are_refused",
     ),
     Guard(
         "socket-path",
@@ -1503,7 +1499,7 @@ _SOCKET_GUARDS = (
             old=""" or not scope["path"].startswith(PATH):""",
             new=":",
         ),
-        red=f"{LIMITS}::test_a_websocket_request_is_refused",
+        failing_test=f"{LIMITS}::test_a_websocket_request_is_refused",
     ),
     Guard(
         "socket-credential",
@@ -1516,7 +1512,7 @@ _SOCKET_GUARDS = (
             await serve(socket, principal or await in_thread(local_principal))
 """,
         ),
-        red=f"{TASK_SOCKET}::test_a_connection_without_a_credential_answers_no_frame",
+        failing_test=f"{TASK_SOCKET}::test_a_connection_without_a_credential_answers_no_frame",
     ),
     Guard(
         "socket-trust",
@@ -1526,7 +1522,7 @@ _SOCKET_GUARDS = (
             old=' if is_local_call(self.request) else principal.with_trust("remote")',
             new="",
         ),
-        red=f"{TASK_SOCKET}::test_a_token_in_a_frame_through_a_proxy_is_remote",
+        failing_test=f"{TASK_SOCKET}::test_a_token_in_a_frame_through_a_proxy_is_remote",
     ),
     Guard(
         "socket-workspace",
@@ -1536,13 +1532,13 @@ _SOCKET_GUARDS = (
             old="filter(id=storable_text(task_id), workspace_id=principal.workspace_id)",
             new="filter(id=storable_text(task_id))",
         ),
-        red=f"{TASK_SOCKET}::test_a_missing_task_and_another_workspaces_task_get_the_same_answer",
+        failing_test=f"{TASK_SOCKET}::test_a_missing_task_and_another_workspaces_task_get_the_same_answer",
     ),
     Guard(
         "socket-task-id",
         "An id with a NUL character is answered as a missing task",
         Patch("runs/conversations/selectors.py", old="id=storable_text(task_id)", new="id=task_id"),
-        red=f"{TASK_READERS}::test_an_invalid_id_is_answered_as_a_missing_task[%00]",
+        failing_test=f"{TASK_READERS}::test_an_invalid_id_is_answered_as_a_missing_task[%00]",
     ),
     Guard(
         "socket-scope",
@@ -1553,7 +1549,7 @@ _SOCKET_GUARDS = (
     return task_object(""",
             new="    return task_object(",
         ),
-        red=f"{TASK_SOCKET}::test_reading_and_writing_a_task_require_their_scopes",
+        failing_test=f"{TASK_SOCKET}::test_reading_and_writing_a_task_require_their_scopes",
     ),
     Guard(
         "socket-frame-schema",
@@ -1563,7 +1559,7 @@ _SOCKET_GUARDS = (
             old="    check(_schema_of(frame), frame)\n",
             new="",
         ),
-        red=f"{TASK_SOCKET}::test_a_bad_frame_gets_an_error_and_the_connection_stays_open"
+        failing_test=f"{TASK_SOCKET}::test_a_bad_frame_gets_an_error_and_the_connection_stays_open"
         "[one field too many]",
     ),
     Guard(
@@ -1574,7 +1570,7 @@ _SOCKET_GUARDS = (
             old="    if named != task_id:\n",
             new="    if False:\n",
         ),
-        red=f"{TASK_SOCKET}::test_a_bad_frame_gets_an_error_and_the_connection_stays_open"
+        failing_test=f"{TASK_SOCKET}::test_a_bad_frame_gets_an_error_and_the_connection_stays_open"
         "[another task]",
     ),
     Guard(
@@ -1585,7 +1581,7 @@ _SOCKET_GUARDS = (
             old="if text and not (text.isascii() and text.isdigit() and len(text) <= 15):",
             new="if False:",
         ),
-        red=f"{TASK_SOCKET}::test_an_invalid_seq_in_the_address_closes_the_connection",
+        failing_test=f"{TASK_SOCKET}::test_an_invalid_seq_in_the_address_closes_the_connection",
     ),
     Guard(
         "socket-rate",
@@ -1595,7 +1591,7 @@ _SOCKET_GUARDS = (
             old="        await in_thread(throttle_principal, self._caller)\n",
             new="",
         ),
-        red=f"{TASK_SOCKET}::"
+        failing_test=f"{TASK_SOCKET}::"
         "test_too_many_frames_per_second_are_refused_and_the_connection_stays_open",
     ),
     Guard(
@@ -1606,7 +1602,7 @@ _SOCKET_GUARDS = (
             old="        if not is_credential_active(caller):\n",
             new="        if False:\n",
         ),
-        red=f"{TASK_SOCKET}::test_a_revoked_token_cannot_send_and_is_disconnected",
+        failing_test=f"{TASK_SOCKET}::test_a_revoked_token_cannot_send_and_is_disconnected",
     ),
     Guard(
         "socket-revoked-token-reads",
@@ -1616,7 +1612,7 @@ _SOCKET_GUARDS = (
             old="if not await in_thread(is_credential_active, self._caller):",
             new="if False:",
         ),
-        red=f"{TASK_READERS}::test_a_busy_connection_ends_when_its_token_is_revoked",
+        failing_test=f"{TASK_READERS}::test_a_busy_connection_ends_when_its_token_is_revoked",
     ),
 )
 
@@ -1629,7 +1625,7 @@ _TICKET_GUARDS = (
             old="if ticket is None or not valid.delete()[0]:",
             new="if ticket is None:",
         ),
-        red=f"{TASK_SOCKET}::test_a_ticket_opens_one_connection",
+        failing_test=f"{TASK_SOCKET}::test_a_ticket_opens_one_connection",
     ),
     Guard(
         "ticket-race",
@@ -1639,7 +1635,7 @@ _TICKET_GUARDS = (
             old="if ticket is None or not valid.delete()[0]:",
             new="if ticket is None or not valid.delete():",
         ),
-        red=f"{TASK_READERS}::test_of_two_concurrent_uses_of_a_ticket_one_succeeds",
+        failing_test=f"{TASK_READERS}::test_of_two_concurrent_uses_of_a_ticket_one_succeeds",
     ),
     Guard(
         "ticket-task",
@@ -1649,7 +1645,7 @@ _TICKET_GUARDS = (
             old="task_id=task_id, expires_at__gt",
             new="expires_at__gt",
         ),
-        red=f"{TASK_SOCKET}::test_a_ticket_is_valid_for_its_task_and_for_one_minute",
+        failing_test=f"{TASK_SOCKET}::test_a_ticket_is_valid_for_its_task_and_for_one_minute",
     ),
     Guard(
         "ticket-expiry",
@@ -1659,7 +1655,7 @@ _TICKET_GUARDS = (
             old="task_id=task_id, expires_at__gt=datetime.now(UTC)",
             new="task_id=task_id",
         ),
-        red=f"{TASK_SOCKET}::test_a_ticket_is_valid_for_its_task_and_for_one_minute",
+        failing_test=f"{TASK_SOCKET}::test_a_ticket_is_valid_for_its_task_and_for_one_minute",
     ),
     Guard(
         "ticket-revoked-token",
@@ -1669,7 +1665,7 @@ _TICKET_GUARDS = (
             old="    if not is_credential_active(principal):\n",
             new="    if False:\n",
         ),
-        red=f"{TASK_READERS}::test_a_ticket_is_invalid_once_its_token_is_revoked",
+        failing_test=f"{TASK_READERS}::test_a_ticket_is_invalid_once_its_token_is_revoked",
     ),
     Guard(
         "ticket-digest",
@@ -1686,7 +1682,7 @@ _TICKET_GUARDS = (
                 new="digests = (secret,)",
             ),
         ),
-        red=f"{TASK_READERS}::test_only_a_digest_of_a_ticket_is_stored",
+        failing_test=f"{TASK_READERS}::test_only_a_digest_of_a_ticket_is_stored",
     ),
     Guard(
         "ticket-of-a-viewer",
@@ -1697,7 +1693,7 @@ _TICKET_GUARDS = (
 """,
             new="            pass\n",
         ),
-        red=f"{LIVE_SOCKET}::test_the_ticket_of_a_user_who_may_only_view_cannot_act",
+        failing_test=f"{LIVE_SOCKET}::test_the_ticket_of_a_user_who_may_only_view_cannot_act",
     ),
 )
 
@@ -1710,7 +1706,7 @@ _LIVE_GUARDS = (
             old="await socket.get_task(caller)  # closes",
             new="# closes",
         ),
-        red=f"{LIVE_SOCKET}::"
+        failing_test=f"{LIVE_SOCKET}::"
         "test_another_workspaces_live_page_is_not_found_and_a_foreign_origin_is_refused",
     ),
     Guard(
@@ -1722,7 +1718,7 @@ _LIVE_GUARDS = (
 """,
             new="",
         ),
-        red=f"{LIVE_SOCKET}::test_a_caller_who_may_only_read_watches_and_cannot_act",
+        failing_test=f"{LIVE_SOCKET}::test_a_caller_who_may_only_read_watches_and_cannot_act",
     ),
     Guard(
         "live-takeover",
@@ -1732,7 +1728,7 @@ _LIVE_GUARDS = (
             old="if not is_taken_over(self._socket.task_id):",
             new="if False:",
         ),
-        red=f"{LIVE_SOCKET}::test_no_input_is_forwarded_while_the_agent_controls_the_page",
+        failing_test=f"{LIVE_SOCKET}::test_no_input_is_forwarded_while_the_agent_controls_the_page",
     ),
     Guard(
         "live-revoked-token-acts",
@@ -1742,7 +1738,7 @@ _LIVE_GUARDS = (
             old="        if not is_credential_active(self._caller):\n",
             new="        if False:\n",
         ),
-        red=f"{LIVE_SOCKET}::test_a_viewer_whose_token_is_revoked_cannot_act",
+        failing_test=f"{LIVE_SOCKET}::test_a_viewer_whose_token_is_revoked_cannot_act",
     ),
     Guard(
         "live-revoked-token-watches",
@@ -1752,13 +1748,13 @@ _LIVE_GUARDS = (
             old="if not await in_thread(is_credential_active, self._caller):",
             new="if False:",
         ),
-        red=f"{LIVE_SOCKET}::test_a_viewer_whose_token_is_revoked_is_disconnected",
+        failing_test=f"{LIVE_SOCKET}::test_a_viewer_whose_token_is_revoked_is_disconnected",
     ),
     Guard(
         "live-viewers",
         "One process serves at most VIEWERS_MAX live pages",
         Patch("runs/websockets/live.py", old="if len(_viewers) >= VIEWERS_MAX:", new="if False:"),
-        red=f"{LIVE_SOCKET}::test_the_number_of_viewers_is_limited",
+        failing_test=f"{LIVE_SOCKET}::test_the_number_of_viewers_is_limited",
     ),
     Guard(
         "live-input-rate",
@@ -1768,7 +1764,7 @@ _LIVE_GUARDS = (
             old="await asyncio.sleep(max(0.0, started_at + 1 / PER_SECOND - time.monotonic()))",
             new="pass",
         ),
-        red=f"{LIVE_SOCKET}::test_frames_of_a_fast_client_are_handled_at_a_limited_rate",
+        failing_test=f"{LIVE_SOCKET}::test_frames_of_a_fast_client_are_handled_at_a_limited_rate",
     ),
     Guard(
         "live-input-schema",
@@ -1779,7 +1775,7 @@ _LIVE_GUARDS = (
 """,
             new="            pass\n",
         ),
-        red=f"{LIVE_SOCKET}::test_invalid_input_is_refused_without_repeating_the_typed_text"
+        failing_test=f"{LIVE_SOCKET}::test_invalid_input_is_refused_without_repeating_the_typed_text"
         "[events3]",
     ),
     Guard(
@@ -1790,7 +1786,7 @@ _LIVE_GUARDS = (
             old="""raise InvalidInput(f"events.{number}: {field} is not valid.") from None""",
             new="raise",
         ),
-        red=f"{LIVE_SOCKET}::test_invalid_input_is_refused_without_repeating_the_typed_text"
+        failing_test=f"{LIVE_SOCKET}::test_invalid_input_is_refused_without_repeating_the_typed_text"
         "[events8]",
     ),
     Guard(
@@ -1805,7 +1801,7 @@ _LIVE_GUARDS = (
         message = orjson.loads(sealed)
 """,
         ),
-        red=f"{LIVE_SOCKET}::test_a_forged_message_is_not_forwarded_to_viewers",
+        failing_test=f"{LIVE_SOCKET}::test_a_forged_message_is_not_forwarded_to_viewers",
     ),
     Guard(
         "live-encrypted",
@@ -1822,7 +1818,7 @@ _LIVE_GUARDS = (
                 new="orjson.loads(sealed)",
             ),
         ),
-        red=f"{LIVE_SOCKET}::test_typed_text_is_encrypted_in_redis",
+        failing_test=f"{LIVE_SOCKET}::test_typed_text_is_encrypted_in_redis",
     ),
 )
 

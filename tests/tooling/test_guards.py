@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.guards.catalogue import PARTS, guards_by_part
+from tests.selection import runs_on_sqlite
 
 ROOT = Path(__file__).parents[2]
 GUARDS = [guard for guards in guards_by_part().values() for guard in guards]
@@ -30,13 +32,21 @@ def test_each_patch_fits_its_file(part: str) -> None:
 
 def test_each_test_that_must_fail_is_in_make_test() -> None:
     functions: dict[str, dict[str, ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+    of_module: dict[str, list[ast.expr]] = {}
     for guard in GUARDS:
-        file, _, function = guard.red.partition("[")[0].partition("::")
+        file, _, function = guard.failing_test.partition("[")[0].partition("::")
         if file not in functions:
             tree = ast.parse((ROOT / file).read_text())
             kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
             functions[file] = {node.name: node for node in tree.body if isinstance(node, kinds)}
+            of_module[file] = [
+                node.value
+                for node in tree.body
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+            ]
         test = functions[file].get(function)
         assert test is not None, f"{guard.name}: there is no {function} in {file}"
-        marks = [ast.unparse(mark) for mark in test.decorator_list]
-        assert not {"pytest.mark.slow", "pytest.mark.soak"} & {*marks}, guard.name
+        marks = " ".join(ast.unparse(mark) for mark in [*test.decorator_list, *of_module[file]])
+        assert not {"mark.slow", "mark.soak"} & {*re.findall(r"mark\.\w+", marks)}, guard.name
+        if "sqlite" in guard.databases:
+            assert runs_on_sqlite(ROOT / file), f"{guard.name}: add {file} to tests/selection.py"
