@@ -6,11 +6,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection, connections
+from django.db import connections
 
 from decisions.identity.principals import Principal, create_token
 from decisions.infra import threads
-from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost
 from tests.contract.mcp_http_host import SseHost, WebHost
 
@@ -69,21 +68,3 @@ def _host(request: pytest.FixtureRequest, principal: Principal) -> Host:
     host_class = WebHost if request.param == "http" else SseHost
     token = create_token(name="host", trust=principal.trust)
     return host_class(request.getfixturevalue("web"), token)
-
-
-@pytest.fixture
-def background_worker(principal: Principal) -> Iterator[None]:
-    """Run a worker with a browser in this process; it executes the submitted runs."""
-    worker, stop = WorkerProcess(), threading.Event()
-
-    def work() -> None:
-        while not stop.wait(0.02):
-            worker.work()
-        connection.close()
-
-    thread = threading.Thread(target=work, name="worker")
-    thread.start()
-    yield
-    stop.set()
-    thread.join()
-    worker.close()

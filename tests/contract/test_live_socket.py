@@ -281,8 +281,9 @@ def test_typed_text_is_encrypted_in_redis(
     take_over_task(principal=principal, task_id=task_id)
     with connect_worker() as worker, open_live_page(web, task_id, token=token) as task_socket:
         assert send(task_socket, {"kind": "text", "text": "geheim"})["ok"] is True
-        sealed = b""
+        sealed, give_up_at = b"", time.monotonic() + 60
         while (open_message(sealed) or {}).get("kind") != "input":
+            assert time.monotonic() < give_up_at, "the worker's channel had no input message"
             published = worker.channel.get_message(ignore_subscribe_messages=True, timeout=1)
             sealed = published["data"] if published else b""
     assert b"geheim" not in sealed

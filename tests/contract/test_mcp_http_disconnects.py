@@ -6,13 +6,15 @@ import json
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
 
-from decisions.identity.principals import create_token
+from decisions.identity.principals import Principal, create_token
 from runs.models import Run
 from runs.streaming import hub
+from runs.submission.services import cancel_run
 from tests.contract.mcp_host import structured
 from tests.contract.mcp_http_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest.rest import bearer
@@ -65,9 +67,14 @@ def test_a_disconnect_ends_the_wait_of_the_call(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [WebHost, SseHost])
 def test_canceling_a_call_ends_its_wait_and_no_other(
-    web: str, token: str, make_run: Callable[..., Run], kind: type[WebHost]
+    web: str,
+    token: str,
+    make_run: Callable[..., Run],
+    principal: Principal,
+    kind: type[WebHost],
 ) -> None:
-    arguments = {"runId": make_run(status="running").id, "waitMs": 3000}
+    run_id = make_run(status="running").id
+    arguments = {"runId": run_id, "waitMs": 55_000}
     host, other = kind(web, token), kind(web, token)
     canceled_id, other_id = (
         host.start_call("wait_task_run", arguments),
@@ -78,7 +85,8 @@ def test_canceling_a_call_ends_its_wait_and_no_other(
     cancel = {"method": "notifications/cancelled", "params": {"requestId": canceled_id}}
     host.send(json.dumps({"jsonrpc": "2.0", **cancel}).encode())
     wait_until(lambda: count_waiting() == 1)
-    assert structured(other.answer_to(other_id))["status"] == "running"
+    cancel_run(principal=principal, run_id=run_id)
+    assert structured(other.answer_to(other_id))["status"] == "canceled"
     host.close()
     other.close()
 
@@ -97,16 +105,18 @@ def test_closing_a_stream_ends_all_its_waits(
 
 @pytest.mark.slow
 def test_many_calls_of_one_client_are_answered_concurrently(
-    web: str, token: str, make_run: Callable[..., Run]
+    web: str, token: str, make_run: Callable[..., Run], principal: Principal
 ) -> None:
-    arguments = {"runId": make_run(status="running").id, "waitMs": 6000}
+    run_id = make_run(status="running").id
+    arguments = {"runId": run_id, "waitMs": 55_000}
     host = WebHost(web, token)
     request_ids = [host.start_call("wait_task_run", arguments) for _ in range(20)]
     wait_until(lambda: count_waiting() == 20)  # more than the number of database threads
     assert structured(host.call("get_runtime_profile", {}))["maxUrls"] == 1000
-    assert {structured(host.answer_to(request_id))["status"] for request_id in request_ids} == {
-        "running"
-    }
+    assert count_waiting() == 20
+    cancel_run(principal=principal, run_id=run_id)
+    statuses = {structured(host.answer_to(request_id))["status"] for request_id in request_ids}
+    assert statuses == {"canceled"}
     host.close()
 
 
@@ -121,11 +131,14 @@ def test_reading_an_unfinished_body_ends_when_the_caller_disconnects(web: str, t
 
 
 def test_only_the_token_and_the_session_of_a_call_can_cancel_it(
-    web: str, token: str, make_run: Callable[..., Run]
+    web: str, token: str, make_run: Callable[..., Run], principal: Principal
 ) -> None:
-    arguments = {"runId": make_run(status="running").id, "waitMs": 2000}
-    params = {"name": "wait_task_run", "arguments": arguments}
-    call = {"jsonrpc": "2.0", "id": "w", "method": "tools/call", "params": params}
+    first, second = (make_run(status="running").id for _ in range(2))
+
+    def wait_call(run_id: str) -> dict[str, Any]:
+        params = {"name": "wait_task_run", "arguments": {"runId": run_id, "waitMs": 55_000}}
+        return {"jsonrpc": "2.0", "id": "w", "method": "tools/call", "params": params}
+
     cancel = {
         "jsonrpc": "2.0",
         "method": "notifications/cancelled",
@@ -135,15 +148,16 @@ def test_only_the_token_and_the_session_of_a_call_can_cancel_it(
     same_session = WebHost(web, create_token(name="other", trust="local"))
     same_session.client.headers["mcp-session-id"] = host.client.headers["mcp-session-id"]
     with ThreadPoolExecutor(1) as pool:
-        response = pool.submit(host.client.post, "/mcp", json=call)
+        response = pool.submit(host.client.post, "/mcp", json=wait_call(first))
         wait_until(lambda: count_waiting() == 1)
         for other in (same_token, same_session):
             assert other.client.post("/mcp", json=cancel).status_code == 202
-        assert "running" in response.result().text
+        cancel_run(principal=principal, run_id=first)
+        assert first in response.result().text
         wait_until(lambda: count_waiting() == 0)
-        response = pool.submit(host.client.post, "/mcp", json=call)
+        response = pool.submit(host.client.post, "/mcp", json=wait_call(second))
         wait_until(lambda: count_waiting() == 1)
         assert host.client.post("/mcp", json=cancel).status_code == 202
-        assert "running" not in response.result().text
+        assert second not in response.result().text
     for client in (host, same_token, same_session):
         client.close()

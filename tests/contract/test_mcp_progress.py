@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from decisions.identity.principals import Principal
 from mcp_server.protocol import progress
 from runs.models import Run
+from runs.submission.services import cancel_run
 from tests.contract.mcp_host import Host, structured
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]
@@ -22,7 +25,9 @@ def start_call_with_token(host: Host, tool: str, **arguments: Any) -> int:
     return host.start_request("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
 
 
-def progress_and_answer(host: Host, request_id: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def progress_and_answer(
+    host: Host, request_id: int, on_progress: Callable[[float], object]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the progress notifications of a request, and its answer."""
     notifications: list[dict[str, Any]] = []
     while True:
@@ -32,15 +37,18 @@ def progress_and_answer(host: Host, request_id: int) -> tuple[list[dict[str, Any
         assert message["method"] == "notifications/progress"
         assert message["params"]["progressToken"] == "token"
         notifications.append(message["params"])
+        on_progress(message["params"]["progress"])
 
 
 @pytest.mark.usefixtures("background_worker")
-def test_a_sync_run_reports_each_step_once(host: Host) -> None:
-    job = {"do": ["sleep:0.3"] * 3}
+def test_a_sync_run_reports_each_step_once(host: Host, tmp_path: Path) -> None:
+    job = {"do": [f"until:{tmp_path / str(number)}" for number in range(3)]}
     request = start_call_with_token(
         host, "run_task_template", templateId="test_stepwise", inputs=job, options={"mode": "sync"}
     )
-    notifications, answer = progress_and_answer(host, request)
+    notifications, answer = progress_and_answer(
+        host, request, lambda done: (tmp_path / str(int(done))).touch()
+    )
     values = [each["progress"] for each in notifications]
     assert answer["status"] == "succeeded"
     assert len(values) > 1
@@ -51,13 +59,23 @@ def test_a_sync_run_reports_each_step_once(host: Host) -> None:
 
 @pytest.mark.parametrize("tool", ["wait_task_run", "subscribe_task_run_events"])
 def test_a_wait_without_progress_sends_keep_alive_notifications(
-    host: Host, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch, tool: str
+    host: Host,
+    make_run: Callable[..., Run],
+    principal: Principal,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
 ) -> None:
     monkeypatch.setattr(progress, "KEEP_ALIVE_S", 0.1)
     run = make_run(status="running", done_steps=2, total_steps=5)
-    notifications, _ = progress_and_answer(
-        host, start_call_with_token(host, tool, runId=run.id, waitMs=700)
-    )
+    reported: list[float] = []
+
+    def cancel_after_three(value: float) -> None:
+        reported.append(value)
+        if len(reported) == 3:
+            cancel_run(principal=principal, run_id=run.id)
+
+    request = start_call_with_token(host, tool, runId=run.id, waitMs=55_000)
+    notifications, _ = progress_and_answer(host, request, cancel_after_three)
     values = [each["progress"] for each in notifications]
     assert values[0] == 2
     assert len(values) > 2

@@ -55,7 +55,7 @@ def test_a_database_without_the_tables_is_named_in_one_sentence(
         "DATABASE_URL": f"sqlite:///{tmp_path / 'empty.sqlite3'}",
         "REDIS_URL": "redis://127.0.0.1:1/0",
         "CONTINUITY_SECRET_KEYS": "k" * 40,
-        "CONTINUITY_ADMIN_LINK": "1",
+        "CONTINUITY_ONE_TIME_LOGIN": "1",
     }
     completed = run(tmp_path / "home", *command.split(), **environment)
     assert completed.returncode == 1

@@ -64,26 +64,31 @@ def test_a_restart_during_trivial_runs_loses_no_run(
 def test_a_restart_during_long_runs_releases_and_resumes_them(
     installation: FaultInstallation, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    ids = [installation.submit(f"touch:{tmp_path / str(n)}", "sleep:1", "ok") for n in range(5)]
+    gate = tmp_path / "gate"
+    marks = [tmp_path / str(number) for number in range(5)]
+    ids = [installation.submit(f"touch:{mark}", f"until:{gate}", "ok") for mark in marks]
     installation.wait_until(lambda: RunStep.objects.filter(index=1, status="started").count() == 5)
     before = set(Worker.objects.filter(lost_at__isnull=True).values_list("id", flat=True))
     connection.close()
     postgres.restart()
+    gate.touch()
     runs = [installation.wait_for_end(run_id) for run_id in ids]
     assert {run.status for run in runs} == {"succeeded"}
-    assert all((tmp_path / str(n)).read_text() == "x" for n in range(5))
+    assert [mark.read_text() for mark in marks] == ["x"] * 5
     alive = set(Worker.objects.filter(lost_at__isnull=True).values_list("id", flat=True))
     assert len(alive) == len(before) == 2
     installation.check_invariants()
 
 
 def test_workers_wait_for_a_server_that_is_unavailable_for_longer_than_the_lease(
-    installation: FaultInstallation, postgres: PostgresServer
+    installation: FaultInstallation, postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    ids = [installation.submit("ok", "sleep:2", "ok") for _ in range(3)]
+    gate = tmp_path / "gate"
+    ids = [installation.submit("ok", f"until:{gate}", "ok") for _ in range(3)]
     installation.wait_until(lambda: RunStep.objects.filter(index=1, status="started").count() == 3)
     connection.close()
     postgres.stop()
+    gate.touch()
     time.sleep(4)
     assert all(process.is_running for process in installation.processes)
     postgres.start()

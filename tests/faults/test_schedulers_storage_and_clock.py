@@ -33,13 +33,16 @@ for number in range({RUNS_EACH}):
 """
 
 
-def test_three_schedulers_record_a_lost_worker_once(installation: FaultInstallation) -> None:
+def test_three_schedulers_record_a_lost_worker_once(
+    installation: FaultInstallation, tmp_path: Path
+) -> None:
     for _ in range(3):
         installation.start("scheduler")
     (worker,) = installation.workers(1)
-    run_id = installation.submit("ok", "sleep:1")
+    run_id = installation.submit("ok", f"until:{tmp_path / 'gate'}")
     installation.wait_until(lambda: RunStep.objects.filter(index=1, status="started").exists())
     worker.kill()
+    (tmp_path / "gate").touch()
     installation.workers(1)
     run = installation.wait_for_end(run_id)
     assert (run.status, run.times_lost) == ("succeeded", 1)

@@ -80,9 +80,12 @@ def test_a_worker_paused_past_its_lease_writes_nothing_and_registers_under_a_new
     installation.start("scheduler")
     (paused,) = installation.workers(1)
     first = installation.worker_of(paused)
-    run_id = installation.submit("ok", "sleep:1", f"touch:{tmp_path / 'mark'}")
-    installation.wait_until(lambda: count_started_steps() == 1)
+    run_id = installation.submit("ok", f"until:{tmp_path / 'gate'}", f"touch:{tmp_path / 'mark'}")
+    installation.wait_until(
+        lambda: RunStep.objects.filter(run_id=run_id, index=1, status="started").exists()
+    )
     paused.pause()
+    (tmp_path / "gate").touch()
     installation.workers(1)
     run = installation.wait_for_end(run_id)
     before = Run.objects.filter(id=run_id).values().get()
@@ -102,12 +105,16 @@ def test_a_resumed_worker_does_not_touch_a_run_that_another_worker_holds(
 ) -> None:
     installation.start("scheduler")
     (paused,) = installation.workers(1)
-    run_id = installation.submit("sleep:1", "sleep:4", f"touch:{tmp_path / 'mark'}")
+    first = installation.worker_of(paused)
+    gate = tmp_path / "gate"
+    run_id = installation.submit(f"until:{gate}", f"touch:{tmp_path / 'mark'}")
     installation.wait_until(lambda: count_started_steps() == 1)
     paused.pause()
     installation.workers(1)
     installation.wait_until(lambda: Run.objects.get(id=run_id).epoch == 3)
     paused.send_signal(signal.SIGCONT)
+    installation.wait_until(lambda: (installation.worker_of(paused) or first) != first)
+    gate.touch()
     run = installation.wait_for_end(run_id)
     assert (run.status, run.epoch, run.times_lost) == ("succeeded", 3, 1)
     assert (tmp_path / "mark").read_text() == "x"

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -155,17 +154,18 @@ def test_a_worker_killed_during_a_cancel_leaves_no_slot(installation: FaultInsta
 
 
 def test_a_worker_killed_while_it_releases_a_run_costs_one_attempt(
-    installation: FaultInstallation,
+    installation: FaultInstallation, tmp_path: Path
 ) -> None:
     installation.start("scheduler")
     (worker,) = installation.workers(1)
-    run_id = installation.submit("ok", "sleep:1.5")
+    run_id = installation.submit("ok", f"until:{tmp_path / 'gate'}")
     installation.wait_until(
         lambda: RunStep.objects.filter(run_id=run_id, status="succeeded").exists()
     )
     installation.arm_failpoint("draining")
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(20) == -9
+    (tmp_path / "gate").touch()
     installation.workers(1)
     run = installation.wait_for_end(run_id)
     assert (run.status, run.times_lost) == ("succeeded", 1)
@@ -203,15 +203,17 @@ def test_every_worker_killed_at_once_and_started_again(
 ) -> None:
     """As after a restart of the machine: no process saw the others die."""
     scheduler, workers = installation.start("scheduler"), installation.workers(2)
-    ids = [installation.submit("ok", "sleep:1", f"touch:{tmp_path / str(n)}") for n in range(8)]
+    gate = tmp_path / "gate"
+    marks = [tmp_path / str(number) for number in range(8)]
+    ids = [installation.submit("ok", f"until:{gate}", f"touch:{mark}") for mark in marks]
     installation.wait_until(lambda: RunStep.objects.filter(status="started").count() >= 5)
     for process in (*workers, scheduler):
         os.kill(process.pid, signal.SIGKILL)
         process.wait(10)
-    time.sleep(0.5)
+    gate.touch()
     installation.start("scheduler")
     installation.workers(1)
     runs = [installation.wait_for_end(run_id) for run_id in ids]
     assert {run.status for run in runs} == {"succeeded"}
-    assert all((tmp_path / str(n)).read_text() == "x" for n in range(8))
+    assert [mark.read_text() for mark in marks] == ["x"] * 8
     installation.check_invariants()

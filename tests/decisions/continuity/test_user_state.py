@@ -110,7 +110,7 @@ def test_reading_needs_the_scope(principal: Principal) -> None:
 
 def test_the_database_refuses_a_value_out_of_range(principal: Principal) -> None:
     apply_changes(owner_of(principal), [AxisChange("money", 1, 1, "chat")])
-    with pytest.raises(IntegrityError), transaction.atomic():
+    with pytest.raises(IntegrityError, match="axis_within_0_and_1"), transaction.atomic():
         AxisValue.objects.update(value=1.5)
 
 

@@ -6,9 +6,9 @@ import asyncio
 import json
 import subprocess
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -20,7 +20,6 @@ from mcp.client.streamable_http import streamable_http_client
 from decisions.identity.principals import Principal
 from mcp_server.toolsets import continuity, runtime, workspace
 from runs.models import Run
-from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import PrincipalTransport, StdioHost
 from tests.contract.mcp_http_host import WebHost
 from tests.support.rest.rest import bearer
@@ -54,22 +53,6 @@ def with_client(web: str, token: str, mode: str, function: Callable[[Client], An
     return asyncio.run(go())
 
 
-@pytest.fixture
-def background_worker(
-    worker: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
-) -> Iterator[None]:
-    """Start a worker that claims submitted runs."""
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.wait(0.02):
-            worker.work()
-
-    in_background(work)
-    yield
-    stop.set()
-
-
 @each_transport
 def test_the_server_announces_its_name_and_its_tools(web: str, token: str, mode: str) -> None:
     async def work(client: Client) -> None:
@@ -89,17 +72,18 @@ def test_the_server_announces_its_name_and_its_tools(web: str, token: str, mode:
 @each_transport
 @pytest.mark.usefixtures("background_worker")
 def test_a_sync_run_reports_progress_and_is_readable_as_a_resource(
-    web: str, token: str, mode: str
+    web: str, token: str, mode: str, tmp_path: Path
 ) -> None:
     progress_values: list[float] = []
 
     async def record_progress(progress: float, total: float | None, message: str | None) -> None:
         progress_values.append(progress)
+        (tmp_path / str(int(progress))).touch()  # the next step may end
 
     async def work(client: Client) -> None:
         call = {
             "templateId": "test_stepwise",
-            "inputs": {"do": ["sleep:0.3"] * 3},
+            "inputs": {"do": [f"until:{tmp_path / str(number)}" for number in range(3)]},
             "options": {"mode": "sync"},
         }
         answer = await client.call_tool(

@@ -90,15 +90,16 @@ async def whole_artifact(client: Client, artifact_id: str) -> Any:
 @pytest.mark.slow
 @both_eras
 async def test_a_sync_run_returns_its_result_and_reports_progress(
-    env: dict[str, str], mode: str
+    env: dict[str, str], mode: str, tmp_path: Path
 ) -> None:
     progress_values: list[tuple[float, float | None]] = []
 
     async def record_progress(progress: float, total: float | None, message: str | None) -> None:
         progress_values.append((progress, total))
+        (tmp_path / str(int(progress))).touch()  # the next step may end
 
     async with connected(env, mode=mode) as client:
-        steps = job("sleep:0.4", "sleep:0.4", "sleep:0.4", mode="sync")
+        steps = job(*(f"until:{tmp_path / str(number)}" for number in range(3)), mode="sync")
         result = await client.call_tool(
             "run_task_template", steps, progress_callback=record_progress
         )

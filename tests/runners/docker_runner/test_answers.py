@@ -37,7 +37,9 @@ async def failing_tool(args: NoArguments, env: ToolEnvironment) -> Mapping[str, 
 async def late_failing_tool(args: NoArguments, env: ToolEnvironment) -> Mapping[str, Any]:
     """Send a first update, then wait until it was delivered and fail."""
     env.emit("first update")
-    await asyncio.sleep(0.5)
+    async with asyncio.timeout(60):
+        while not any(b"first update" in message.get("body", b"") for message in SENT):
+            await asyncio.sleep(0.01)
     raise LookupError("a secret detail")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -53,17 +52,18 @@ def test_cancelling_the_future_cancels_the_task(loop: LoopThread) -> None:
 
 
 def test_ping_detects_a_loop_that_hangs(loop: LoopThread) -> None:
-    is_hanging = threading.Event()
+    is_hanging, may_end = threading.Event(), threading.Event()
 
     async def hang() -> None:
         is_hanging.set()
-        time.sleep(1.0)
+        may_end.wait(60)
 
     assert loop.ping(5)
     hanging = loop.submit(hang())
-    is_hanging.wait(5)
+    assert is_hanging.wait(60)
     assert not loop.ping(0.05)
-    hanging.result(5)
+    may_end.set()
+    hanging.result(60)
     assert loop.ping(5)
 
 

@@ -262,18 +262,26 @@ def test_a_tenant_has_one_default_target(principal: Principal, roots: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "columns",
+    ("columns", "constraint"),
     [
-        pytest.param({"kind": "toaster"}, id="unknown kind"),
-        pytest.param({"is_local": True, "is_default": True}, id="local default"),
-        pytest.param({"is_local": True, "workspace_id": None}, id="local of all workspaces"),
+        pytest.param({"kind": "toaster"}, "target_kind_known", id="unknown kind"),
+        pytest.param(
+            {"is_local": True, "is_default": True}, "target_local_is_a_folder", id="local default"
+        ),
+        pytest.param(
+            {"is_local": True, "workspace_id": None},
+            "target_local_is_a_folder",
+            id="local of all workspaces",
+        ),
     ],
 )
-def test_the_database_refuses_a_target(principal: Principal, columns: dict[str, Any]) -> None:
+def test_the_database_refuses_a_target(
+    principal: Principal, columns: dict[str, Any], constraint: str
+) -> None:
     fields = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     fields |= {"kind": "workspace", "name": "a"}
     ExecutionTarget.objects.create(**fields)
-    with pytest.raises(IntegrityError), transaction.atomic():
+    with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
         ExecutionTarget.objects.create(**{**fields, **columns})
 
 

@@ -13,6 +13,7 @@ from decisions.authorization.confirmations import confirm, refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
+from runners.models import ExecutionTarget
 from runners.targets.targets import delete_target
 from runs.models import RunStep
 from runs.submission.services import submit_run
@@ -42,15 +43,22 @@ def rows(action: str) -> list[dict[str, Any]]:
     return [one.metadata for one in AuditEntry.objects.filter(action=action).order_by("id")]
 
 
+@pytest.fixture
+def called_target(
+    model: ModelServer, make_target: MakeTarget, runner: StubRunner
+) -> ExecutionTarget:
+    """A runner whose tool a rule allows; the model calls the tool once and completes."""
+    model.script = [Turn("", [HELLO]), complete()]
+    return make_target(runner.url, BASH, allow=("bash.exec",))
+
+
 def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
     model: ModelServer,
     submit_goal: SubmitGoal,
     worker: WorkerProcess,
-    make_target: MakeTarget,
     runner: StubRunner,
+    called_target: ExecutionTarget,
 ) -> None:
-    target = make_target(runner.url, BASH, allow=("bash.exec",))
-    model.script = [Turn("", [HELLO]), complete()]
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded", run.error
     assert received_calls(runner) == [{"name": "bash.exec", "args": {"cmd": "printf hello"}}]
@@ -58,9 +66,9 @@ def test_a_call_reaches_the_runner_once_and_is_recorded_everywhere(
     assert tool_results(model.requests[1])[0]["result"] == "hello"
     assert "".join(one["delta"] for one in events(run.id, "tool.update")) == "hello"
     for one in events(run.id, "toolUsed"):
-        assert (one["tool"], one["targetId"]) == ("bash_exec", target.id)
+        assert (one["tool"], one["targetId"]) == ("bash_exec", called_target.id)
     for one in (*rows("tool.called"), *rows("tool.succeeded")):
-        assert (one["tool"], one["targetId"]) == ("bash.exec", target.id)
+        assert (one["tool"], one["targetId"]) == ("bash.exec", called_target.id)
     assert len(rows("tool.called")) == len(rows("tool.succeeded")) == 1
     assert RunStep.objects.get(run_id=run.id, index=1).effect == "once"
 
@@ -185,18 +193,16 @@ def test_an_unreachable_runner_is_reported_as_unreachable(
     model: ModelServer,
     submit_goal: SubmitGoal,
     worker: WorkerProcess,
-    make_target: MakeTarget,
     runner: StubRunner,
+    called_target: ExecutionTarget,
 ) -> None:
-    target = make_target(runner.url, BASH, allow=("bash.exec",))
-    model.script = [Turn("", [HELLO]), complete()]
     run_id = submit_goal()
-    delete_target(target.id, actor="test")
+    delete_target(called_target.id, actor="test")
     assert execute_run(run_id, worker).status == "succeeded"
     assert "bash_exec" not in model.requests[0].tools
     error = tool_results(model.requests[1])[0]["error"]
     assert error["code"] == "TARGET_NOT_FOUND"
-    assert target.id in error["message"]
+    assert called_target.id in error["message"]
     assert runner.requests == []
 
 

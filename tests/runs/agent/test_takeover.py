@@ -29,6 +29,7 @@ pytest_plugins = [
     "tests.support.rest.rest_fixtures",
 ]
 Post = Callable[[str], None]
+BrowseShop = Callable[[Callable[[list[dict[str, Any]]], Turn]], str]
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "read")
 
 
@@ -43,6 +44,26 @@ def post(api: httpx.Client) -> Post:
     return do
 
 
+@pytest.fixture
+def browse_shop(model: ModelServer, page_server: PageServer, agent_settings: Any) -> BrowseShop:
+    """Let the model open the shop, then answer with the given function of the calls' results;
+    return the shop's URL.
+    """
+
+    def do(next_turn: Callable[[list[dict[str, Any]]], Turn]) -> str:
+        url = serve_shop(page_server)
+        opening = Turn("", [Call("task_start", {"url": url}, "open")])
+
+        def answer(request: Any) -> Turn:
+            results = tool_results(request)
+            return next_turn(results) if results else opening
+
+        model.answer = answer
+        return url
+
+    return do
+
+
 def index_and_click(tab: int, turn: str) -> list[Call]:
     """Return two calls that are planned for the page as the model last read it."""
     return [
@@ -53,24 +74,18 @@ def index_and_click(tab: int, turn: str) -> list[Call]:
 
 def test_a_page_that_a_person_returns_is_indexed_again(
     model: ModelServer,
-    page_server: PageServer,
+    browse_shop: BrowseShop,
     api: httpx.Client,
     worker: WorkerProcess,
-    agent_settings: Any,
     post: Post,
 ) -> None:
-    url = serve_shop(page_server)
-
-    def answer(request: Any) -> Turn:
-        results = tool_results(request)
-        if not results:
-            return Turn("", [Call("task_start", {"url": url}, "open")])
+    def next_turn(results: list[dict[str, Any]]) -> Turn:
         if len(results) == 1:
             post("takeover")
             return Turn("", index_and_click(results[0]["result"]["tabId"], ""))
         return complete()
 
-    model.answer = answer
+    url = browse_shop(next_turn)
     api.post("/api/v1/tasks", json={"message": "Look."})
     worker.work()
     assert Task.objects.get().status == "takeover"
@@ -87,18 +102,12 @@ def test_a_page_that_a_person_returns_is_indexed_again(
 
 def test_a_page_returned_before_the_next_call_is_indexed_again_too(
     model: ModelServer,
-    page_server: PageServer,
+    browse_shop: BrowseShop,
     api: httpx.Client,
     worker: WorkerProcess,
-    agent_settings: Any,
     post: Post,
 ) -> None:
-    url = serve_shop(page_server)
-
-    def answer(request: Any) -> Turn:
-        results = tool_results(request)
-        if not results:
-            return Turn("", [Call("task_start", {"url": url}, "open")])
+    def next_turn(results: list[dict[str, Any]]) -> Turn:
         tab = results[0]["result"]["tabId"]
         if len(results) == 1:  # the model still plans for the previous page
             post("takeover")
@@ -106,7 +115,7 @@ def test_a_page_returned_before_the_next_call_is_indexed_again_too(
             return Turn("", index_and_click(tab, "1"))
         return complete() if len(results) > 3 else Turn("", index_and_click(tab, "2"))
 
-    model.answer = answer
+    browse_shop(next_turn)
     api.post("/api/v1/tasks", json={"message": "Look."})
     worker.work()
     assert Run.objects.get().status == "succeeded", Run.objects.get().error

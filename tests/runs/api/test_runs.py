@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -13,26 +13,9 @@ import pytest
 from artifacts.models import Artifact
 from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest import json_of, refusal, submission
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
-
-@pytest.fixture
-def background_worker(
-    worker: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
-) -> Iterator[None]:
-    """A worker that executes the submitted runs."""
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.wait(0.02):
-            worker.work()
-
-    in_background(work)
-    yield
-    stop.set()
 
 
 def test_an_async_submit_answers_202_with_the_handle_and_the_queue_position(

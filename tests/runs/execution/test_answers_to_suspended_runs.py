@@ -33,6 +33,14 @@ from tests.support.runs.worker_rows import must_take
 pytest_plugins = ["tests.support.decisions.confirmation_fixtures"]
 
 
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A file from which a step reads the argument of its call: `from:{source}`."""
+    file = tmp_path / "source"
+    file.write_text("harmless")
+    return file
+
+
 def test_a_refused_step_fails_and_names_the_decision(
     worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
@@ -88,10 +96,8 @@ def test_changed_arguments_invalidate_the_approval(
     worker: WorkerProcess,
     submit_calls: Callable[..., Run],
     notes: Callable[[], str],
-    tmp_path: Path,
+    source: Path,
 ) -> None:
-    source = tmp_path / "source"
-    source.write_text("harmless")
     run = submit_calls(f"from:{source}")
     worker.work()
     first = decision_id(run)
@@ -208,10 +214,8 @@ def test_a_resumed_step_that_calls_otherwise_than_before_fails(
     worker: WorkerProcess,
     submit_calls: Callable[..., Run],
     notes: Callable[[], str],
-    tmp_path: Path,
+    source: Path,
 ) -> None:
-    source = tmp_path / "source"
-    source.write_text("harmless")
     run = submit_calls(f"from:{source},risk:b")
     worker.work()
     answer_confirmation(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from runs.execution import event_buffer
 from runs.models import Run, RunEvent, RunStep, Slot
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.unusual_values_template import UNUSUAL_VALUES
+from tests.support.runs.waiting import wait_until
 from tests.support.runs.worker_rows import error_of
 
 Submit = Callable[..., str]
 ExecuteRun = Callable[[str], Run]
+Background = Callable[[Callable[[], object]], threading.Thread]
 
 
 def types_of(run: Run) -> list[str]:
@@ -188,8 +191,13 @@ def test_a_run_of_an_unknown_template_stays_queued(submit: Submit, worker: Worke
 
 
 def test_steps_of_a_run_execute_in_parallel_up_to_its_concurrency(
-    submit: Submit, execute_run: ExecuteRun
+    submit: Submit, worker: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
-    run = execute_run(submit(*["sleep:0.2"] * 4, concurrency=4))
-    assert run.status == "succeeded"
-    assert run.active_ms < 700
+    gate = tmp_path / "gate"
+    run_id = submit(*[f"until:{gate}"] * 5, concurrency=4)
+    thread = in_background(worker.work)
+    wait_until(lambda: RunStep.objects.filter(status="started").count() == 4)
+    assert RunStep.objects.get(status="pending").index == 4
+    gate.touch()
+    thread.join(60)
+    assert Run.objects.get(id=run_id).status == "succeeded"

@@ -93,7 +93,7 @@ def test_a_run_whose_time_was_used_up_by_lost_workers_starts_no_step(
 def test_a_step_has_its_own_timeout_and_the_run_continues(
     submit: Submit, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Stepwise, "step_timeout_ms", 200)
+    monkeypatch.setattr(Stepwise, "step_timeout_ms", 1000)
     monkeypatch.setattr(Stepwise, "step_retries", 0)
     run = execute_run(submit("sleep:30", "ok"))
     assert run.status == "partial_success"

@@ -72,16 +72,23 @@ def test_two_workers_complete_one_run(
     in_background: Background,
     tmp_path: Path,
 ) -> None:
+    gate, helped = tmp_path / "gate", list[int]()
     instructions = [f"touch:{tmp_path / str(n)}" for n in range(15)]
     run_id = submit(
-        *[step for instruction in instructions for step in (instruction, "sleep:0.1")], shared=True
+        f"until:{gate}",
+        *[step for instruction in instructions for step in (instruction, "sleep:0.1")],
+        shared=True,
     )
     in_background(worker.work)
-    wait_until(lambda: is_leased(run_id))
-    assert second_worker.work() == 0
+    wait_until(lambda: RunStep.objects.filter(owner="w1", status="started").exists())
+    helping = in_background(lambda: helped.append(second_worker.work()))
+    wait_until(lambda: RunStep.objects.filter(owner="w2").exists())
+    gate.touch()
+    helping.join(60)
+    assert helped == [0]
     wait_until(lambda: fresh(run_id).ended_at)
     run = fresh(run_id)
-    assert (run.status, run.done_steps, run.times_lost) == ("succeeded", 30, 0)
+    assert (run.status, run.done_steps, run.times_lost) == ("succeeded", 31, 0)
     steps = RunStep.objects.filter(run=run)
     assert set(steps.values_list("owner", flat=True)) == {"w1", "w2"}
     assert set(steps.values_list("attempts", flat=True)) == {1}
@@ -111,12 +118,14 @@ def test_a_worker_does_not_share_its_own_run_or_a_run_without_pending_steps(subm
 
 @pytest.mark.slow
 def test_steps_of_a_lost_helper_are_repeated(
-    submit: Submit, worker: WorkerProcess, in_background: Background
+    submit: Submit, worker: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
-    run_id = submit("sleep:3", "ok", "ok", shared=True)
+    gate = tmp_path / "gate"
+    run_id = submit(f"until:{gate}", "ok", "ok", shared=True)
     in_background(worker.work)
-    wait_until(lambda: is_leased(run_id))
+    wait_until(lambda: RunStep.objects.filter(owner="w1", status="started").exists())
     _, steps = take_steps_as("w9", 1)
+    gate.touch()
     wait_until(lambda: fresh(run_id).done_steps == 2)
     assert not fresh(run_id).ended_at  # the helper may still be executing them
     lose_worker("w9")
@@ -193,7 +202,7 @@ def test_a_cancel_also_stops_the_helper(
 def test_a_draining_helper_returns_its_steps(
     submit: Submit, worker: WorkerProcess, second_worker: WorkerProcess, in_background: Background
 ) -> None:
-    run_id = submit("sleep:2", "sleep:30", "ok", shared=True, options={"timeoutMs": 60000})
+    run_id = submit("sleep:300", "sleep:300", "ok", shared=True, options={"timeoutMs": 600_000})
     in_background(worker.work)
     wait_until(lambda: is_leased(run_id))
     thread = in_background(second_worker.work)
@@ -232,13 +241,16 @@ def test_a_helper_cannot_write_to_a_canceled_run(submit: Submit, principal: Prin
 
 
 def test_a_helper_cannot_write_a_step_that_another_worker_was_given(
-    submit: Submit, second_worker: WorkerProcess, in_background: Background
+    submit: Submit, second_worker: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
-    run_id = submit("sleep:1", shared=True)
+    gate = tmp_path / "gate"
+    run_id = submit(f"until:{gate}", shared=True)
     must_take("w1")
     helping = in_background(second_worker.work)
     wait_until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
     RunStep.objects.filter(run_id=run_id).update(owner="w9")
-    helping.join(20)
+    gate.touch()
+    helping.join(60)
+    assert not helping.is_alive()
     step = RunStep.objects.get(run_id=run_id)
     assert (step.status, step.owner, step.output) == ("started", "w9", None)

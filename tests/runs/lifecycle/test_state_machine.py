@@ -20,6 +20,7 @@ LEGAL_PAIRS = {
 }
 ERROR = {"error": {"errorCode": "EXECUTION_ERROR", "message": "set by a test"}}
 MakeRun = Callable[..., Run]
+ENDED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def values_for(to: RunStatus) -> dict[str, object]:
@@ -91,21 +92,26 @@ def test_timestamps_never_decrease_when_the_clock_does(make_run: MakeRun) -> Non
 
 
 @pytest.mark.parametrize(
-    "nonsense",
+    ("nonsense", "constraint"),
     [
-        {"status": "finished"},
-        {"status": "succeeded", "ended_at": None},
-        {"status": "running", "ended_at": datetime(2026, 1, 1, tzinfo=UTC)},
-        {"status": "succeeded", "ended_at": datetime(2026, 1, 1, tzinfo=UTC), "lease_owner": "w"},
-        {"status": "failed", "ended_at": datetime(2026, 1, 1, tzinfo=UTC), "error": None},
-        {"status": "canceled", "ended_at": datetime(2026, 1, 1, tzinfo=UTC), "error": None},
+        # The database names either of the two constraints that this row violates.
+        ({"status": "finished"}, "run_status_known|run_ended_iff_terminal"),
+        ({"status": "succeeded", "ended_at": None}, "run_ended_iff_terminal"),
+        ({"status": "running", "ended_at": ENDED}, "run_ended_iff_terminal"),
+        (
+            {"status": "succeeded", "ended_at": ENDED, "lease_owner": "w"},
+            "run_ended_iff_terminal",
+        ),
+        ({"status": "failed", "ended_at": ENDED, "error": None}, "run_failure_is_explained"),
+        ({"status": "canceled", "ended_at": ENDED, "error": None}, "run_failure_is_explained"),
     ],
+    ids=[f"nonsense{number}" for number in range(6)],
 )
 def test_the_database_refuses_an_inconsistent_run(
-    make_run: MakeRun, nonsense: dict[str, object]
+    make_run: MakeRun, nonsense: dict[str, object], constraint: str
 ) -> None:
     run = make_run(status="running")
-    with pytest.raises(IntegrityError), transaction.atomic():
+    with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
         Run.objects.filter(id=run.id).update(**nonsense)
 
 

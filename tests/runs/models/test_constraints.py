@@ -1,14 +1,15 @@
 """The database refuses rows that contradict each other, whatever code writes them. The columns of a
-run: test_state.
+run: lifecycle/test_state_machine.py.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
 from decisions.identity.principals import Principal
 from runs.conversations.services import create_task
@@ -98,6 +99,29 @@ REFUSED: dict[str, Callable[[Run, Task], object]] = {
     "run_total_once": lambda run, task: two_totals(),
 }
 
+# SQLite names the columns of a unique constraint instead of the constraint.
+SQLITE_COLUMNS = {
+    "step_index_per_run": "runs_runstep.run_id, runs_runstep.index",
+    "event_seq_per_run": "runs_runevent.run_id, runs_runevent.seq",
+    "runs_slot_run_id_key": "runs_slot.run_id",
+    "run_is_retried_once": "runs_run.retry_of",
+    "task_event_seq_per_task": "runs_taskevent.task_id, runs_taskevent.seq",
+    "message_number_per_task": "runs_taskmessage.task_id, runs_taskmessage.number",
+    "message_key_per_task": (
+        "runs_taskmessage.task_id, runs_taskmessage.principal_id, runs_taskmessage.key"
+    ),
+    "run_total_once": (
+        "runs_runtotal.workspace_id, runs_runtotal.template_id, runs_runtotal.status"
+    ),
+}
+
+
+def refusal(constraint: str) -> str:
+    """Return a pattern of the message with which the database refuses a row."""
+    if connection.vendor == "sqlite" and constraint in SQLITE_COLUMNS:
+        return f"UNIQUE constraint failed: {re.escape(SQLITE_COLUMNS[constraint])}$"
+    return rf"\b{constraint}\b"
+
 
 @pytest.mark.parametrize("constraint", REFUSED)
 def test_the_database_refuses_a_row(
@@ -106,5 +130,5 @@ def test_the_database_refuses_a_row(
     create_webhook(principal=principal, url="http://127.0.0.1:9/")
     create_task(principal=principal, title="a task")
     run, task = make_run(), Task.objects.get()
-    with pytest.raises(IntegrityError), transaction.atomic():
+    with pytest.raises(IntegrityError, match=refusal(constraint)), transaction.atomic():
         REFUSED[constraint](run, task)

@@ -38,6 +38,17 @@ def own_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisServer]:
         yield server
 
 
+async def until_subscribed(server: RedisServer, other_than: str = "") -> str:
+    """Wait until the hub has one subscription, not the one named; return the id of its client."""
+    with redis.Redis.from_url(server.url) as client:
+        async with asyncio.timeout(60):
+            while True:
+                found = await asyncio.to_thread(client.client_list, _type="pubsub")
+                if len(found) == 1 and found[0]["id"] != other_than:
+                    return str(found[0]["id"])
+                await asyncio.sleep(0.02)
+
+
 @pytest.mark.slow
 def test_lost_messages_cost_two_seconds_and_no_event(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
@@ -97,7 +108,7 @@ def test_a_restart_of_redis_loses_no_event(
             await in_thread(tell, run_id)
             await until(lambda: all(one.got == [1, 2] for one in streams))
             await asyncio.to_thread(own_redis.start)
-            await asyncio.sleep(hub.RETRY_S + 1)
+            await until_subscribed(own_redis)
             delays = []
             for seq in range(3, 7):
                 await in_thread(tell, run_id)
@@ -158,14 +169,10 @@ def test_a_silent_subscription_is_replaced(
         stream = Stream(principal, run_id)
         async with reading([stream]):
             await until(lambda: stream.got == [1])
-            await asyncio.sleep(1)
-            client = redis.Redis.from_url(own_redis.url)
-            first = [one["id"] for one in client.client_list(_type="pubsub")]
-            client.client_pause(1500, all=True)
-            await asyncio.sleep(4)
-            await until(lambda: len(client.client_list(_type="pubsub")) == 1)
-            assert [one["id"] for one in client.client_list(_type="pubsub")] != first
-            client.close()
+            first = await until_subscribed(own_redis)
+            with redis.Redis.from_url(own_redis.url) as client:
+                client.client_pause(1500, all=True)
+            await until_subscribed(own_redis, other_than=first)
             await in_thread(tell, run_id)
             await until(lambda: stream.got == [1, 2])
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))

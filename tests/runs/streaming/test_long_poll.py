@@ -29,6 +29,7 @@ from runs.streaming.hub import get_hub
 from runs.streaming.long_poll import submit_and_wait, wait_events, wait_run
 from runs.submission.services import cancel_run
 from tests.services import free_port
+from tests.support.runs.event_streams import until
 from tests.support.runs.worker_rows import must_take
 
 Answer = TypeVar("Answer")
@@ -162,13 +163,20 @@ def test_progress_is_reported_while_the_run_is_running(
 ) -> None:
     run_id = submit("ok", "ok")
     reports: list[tuple[int, int, str]] = []
+    reported = threading.Event()
 
     async def record_progress(done: int, total: int, message: str) -> None:
         reports.append((done, total, message))
+        reported.set()
 
     lease = must_take("w1")
     end = Ending(RunStatus.SUCCEEDED, result={})
-    thread = call_later(0.4, lambda: write(lease, [], active_ms=1, ending=end))
+
+    def end_run() -> None:
+        assert reported.wait(60)
+        write(lease, [], active_ms=1, ending=end)
+
+    thread = call_later(0, end_run)
     timed(wait_run(principal=principal, run_id=run_id, wait_s=20, progress=record_progress))
     thread.join()
     assert reports[0] == (0, 2, "running")
@@ -202,16 +210,16 @@ def test_no_asyncio_task_or_subscription_is_left_without_waiters(
 
     async def wait_and_cancel() -> tuple[int, int, int]:
         await wait_events(principal=principal, run_id=run_id, after=1, wait_s=0.1)
-        await asyncio.sleep(0.2)
+        await until(lambda: len(asyncio.all_tasks()) == 1)
         hub_in_use = get_hub()
         tasks_left = len(asyncio.all_tasks()) - 1
         waiter = asyncio.create_task(
             wait_events(principal=principal, run_id=run_id, after=1, wait_s=30)
         )
-        await asyncio.sleep(0.2)
+        await until(lambda: run_id in hub_in_use._logs)
         waiter.cancel()
         await asyncio.gather(waiter, return_exceptions=True)
-        await asyncio.sleep(0.2)
+        await until(lambda: len(asyncio.all_tasks()) == 1)
         return tasks_left, len(hub_in_use._logs), len(asyncio.all_tasks()) - 1
 
     assert timed(wait_and_cancel())[0] == (0, 0, 0)

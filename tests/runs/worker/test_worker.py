@@ -155,27 +155,32 @@ def test_a_new_lease_of_the_same_run_is_watched_while_the_old_one_closes(
     principal: Principal,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    closing, close = threading.Event(), RunningSteps.close
+    closing, may_close, closed = threading.Event(), threading.Event(), threading.Event()
+    close = RunningSteps.close
 
     def close_slowly(self: RunningSteps) -> None:
-        if not closing.is_set():
-            closing.set()
-            time.sleep(1.0)
+        is_first = not closing.is_set()
+        closing.set()
+        if is_first:
+            may_close.wait(60)
         close(self)
+        if is_first:
+            closed.set()
 
     monkeypatch.setattr(RunningSteps, "close", close_slowly)
-    run_id = submit("sleep:30")
+    run_id = submit("sleep:300")
     first = in_background(worker.work)
     wait_until(started_steps)
     Run.objects.filter(id=run_id).update(lease_owner=None, epoch=2)
     Slot.objects.update(run_id=None, worker_id=None)
-    assert closing.wait(5)
+    assert closing.wait(60)
     second = in_background(worker.work)
     wait_until(lambda: fresh(run_id).epoch == 3)
-    time.sleep(1.2)  # the old one has closed
+    may_close.set()
+    assert closed.wait(60)
     cancel_run(principal=principal, run_id=run_id)
-    second.join(3)
-    first.join(3)
+    second.join(20)
+    first.join(20)
     assert not second.is_alive()
     assert taken_slots() == []
 

@@ -19,8 +19,8 @@ from runs.task_templates.registry import register
 class StepwiseInputs(Closed):
     """The instruction of each step.
 
-    One of `ok`, `sleep:SECONDS`, `fail`, `flaky:FILE` (fails once), `touch:FILE`, `bug`,
-    `raise:CODE` (fails like a tool with this error code).
+    One of `ok`, `sleep:SECONDS`, `until:FILE` (waits for the file), `fail`, `flaky:FILE` (fails
+    once), `touch:FILE`, `bug`, `raise:CODE` (fails like a tool with this error code).
     """
 
     do: list[str] = Field(min_length=1, max_length=1000)
@@ -50,8 +50,8 @@ class Stepwise(TaskTemplate):
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Carry out the instruction of the step."""
         what, _, argument = str(step.input["what"]).partition(":")
-        if what == "sleep":
-            await asyncio.sleep(float(argument))
+        if what in ("sleep", "until"):
+            await _wait(what, argument)
         elif what == "fail":
             raise ToolFailed("failed as instructed")
         elif what == "flaky":
@@ -86,6 +86,14 @@ class Stepwise(TaskTemplate):
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
         """Return the input `concurrency`."""
         return int(inputs.get("concurrency", 1))
+
+
+async def _wait(what: str, argument: str) -> None:
+    if what == "sleep":
+        await asyncio.sleep(float(argument))
+        return
+    while not Path(argument).exists():
+        await asyncio.sleep(0.02)
 
 
 @register

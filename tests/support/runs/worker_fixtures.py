@@ -88,6 +88,22 @@ def in_background() -> Iterator[Callable[[Callable[[], object]], threading.Threa
 
 
 @pytest.fixture
+def background_worker(
+    idle_worker: WorkerProcess, in_background: Callable[[Callable[[], object]], threading.Thread]
+) -> Iterator[None]:
+    """Run a worker on a thread of this process; it executes the submitted runs."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(0.02):
+            idle_worker.work()
+
+    in_background(work)
+    yield
+    stop.set()
+
+
+@pytest.fixture
 def execute_run(worker: WorkerProcess) -> Callable[[str], Run]:
     """Execute everything that is queued and return the run, which must have ended."""
 

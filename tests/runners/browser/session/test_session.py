@@ -14,6 +14,7 @@ from runners.network.egress import EgressPolicy
 from tests.support.browser.forbidden_server import egress_policy_allowing
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, html
+from tests.support.runs.waiting import wait_until
 
 pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.egress_fixtures"]
 
@@ -151,9 +152,11 @@ def test_a_page_that_hangs_after_it_was_read_costs_the_next_one_only_a_retry(
     open_reader: Callable[..., Reader], page_server: PageServer
 ) -> None:
     read = open_reader(max_tabs=1)
-    later = "<title>L</title><p>x<script>setTimeout(() => { for (;;); }, 800)</script>"
+    ask = "const ask = new XMLHttpRequest(); ask.open('GET', '/hangs', false); ask.send()"
+    later = f"<title>L</title><p>x<script>setTimeout(() => {{ {ask}; for (;;); }}, 800)</script>"
+    page_server.add("/hangs", "")
     assert read(page_server.add("/later", later))["title"] == "L"
-    time.sleep(1.0)
+    wait_until(lambda: page_server.hits["/hangs"])
     failure = read.failure(page_server.url("/plain"))
     assert (failure.code, failure.retryable) == ("PAGE_CRASHED", True)
     assert read(page_server.url("/plain"))["title"] == "Plain"
@@ -198,7 +201,7 @@ def test_service_workers_run_where_their_requests_are_checked_too(
     async def title_for(reader: Reader) -> str:
         async with reader.session.tab() as tab:
             await tab.page.goto(url)
-            await asyncio.sleep(0.5)
+            await tab.page.wait_for_function("document.title !== '-'")
             return await tab.page.title()
 
     local, outside = (
