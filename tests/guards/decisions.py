@@ -1287,8 +1287,8 @@ _IDENTITY = (
         failing_test="tests/decisions/continuity/test_user_objects.py::test_a_reader_cannot_write",
     ),
     Guard(
-        "scope-of-a-forgetful-view",
-        "A view that names no scope refuses every token",
+        "view-without-scopes",
+        "A view without scopes refuses every caller",
         Patch(
             _DRF,
             old='scopes.get(method, "none that exists")',
@@ -1994,7 +1994,7 @@ _CHATS = (
             "Event.objects.filter(user_id=owner.user_id)",
             "Event.objects.filter(workspace_id=owner.workspace_id)",
         ),
-        test="test_an_event_beside_is_not_compared",
+        test="test_an_event_of_another_owner_is_not_compared",
     ),
     *_of_another_owner(
         "chat-failures",
@@ -2005,7 +2005,7 @@ _CHATS = (
             "            user_id=owner.user_id,\n",
             "            workspace_id=owner.workspace_id,\n",
         ),
-        test="test_a_failure_beside_lowers_no_score",
+        test="test_a_failure_of_another_owner_lowers_no_score",
     ),
 )
 

@@ -1008,8 +1008,10 @@ _GATEWAY = (
         "A successful answer without an output is a failure",
         Patch(
             "runners/gateway/response_parser.py",
-            'if "output" not in value or value.get("error") is not None:',
-            "if False:",
+            'if "output" not in value or value.get("error") is not None:\n'
+            '            raise _shape("ok is true, but output is missing or error is set")\n'
+            "        return value",
+            'return {"output": None, **value}',
         ),
         failing_test=f"{_INVALID_ANSWER}[answer8]",
     ),

@@ -2106,11 +2106,18 @@ _ADMIN = (
     Guard(
         "admin-csrf",
         "A page of another site cancels no run in the admin site",
-        Patch(
-            "runs/admin/runs/admin.py",
-            old="wrap(self.cancel_view)",
-            new='__import__("django.views.decorators.csrf", fromlist=["x"]).csrf_exempt('
-            "self.cancel_view)",
+        (
+            Patch(
+                "runs/admin/runs/admin.py",
+                old="from django.views.decorators.cache import never_cache\n",
+                new="from django.views.decorators.cache import never_cache\n"
+                "from django.views.decorators.csrf import csrf_exempt\n",
+            ),
+            Patch(
+                "runs/admin/runs/admin.py",
+                old="wrap(self.cancel_view)",
+                new="wrap(csrf_exempt(self.cancel_view))",
+            ),
         ),
         failing_test="tests/runs/admin/test_cancel_and_retry.py::test_an_action_is_a_post_from_the_same_site",
     ),
@@ -2461,11 +2468,25 @@ _AGENT = (
     ),
     Guard(
         "agent-call-once",
-        "Of two calls with one id one is made",
-        Patch(
-            "runs/agent/loop.py",
-            old='call["name"] != COMPLETE and call["id"] not in made:',
-            new='call["name"] != COMPLETE and len(made) < len(reply["calls"]):',
+        "Of two calls with one id one is made (the second is refused, and the loop makes each id once)",
+        (
+            Patch(
+                "runners/llm/tool_calls.py", old="    if own_id in used_ids:", new="    if False:"
+            ),
+            Patch(
+                "runs/agent/loop.py",
+                old="    made = calls_since(journal, number)\n",
+                new='    made = [one for one in journal if one.input["kind"] == CALL'
+                ' and one.input["turn"] == number]\n',
+            ),
+            Patch(
+                "runs/agent/loop.py",
+                old='    for call in reply["calls"]:\n'
+                '        if "refused" not in call and call["name"] != COMPLETE'
+                ' and call["id"] not in made:',
+                new='    for call in reply["calls"][len(made) :]:\n'
+                '        if "refused" not in call and call["name"] != COMPLETE:',
+            ),
         ),
         failing_test="tests/runs/agent/test_agent_task.py::test_of_two_calls_with_one_id_one_is_made",
     ),
@@ -2482,10 +2503,17 @@ _AGENT = (
     Guard(
         "agent-remote-tools-are-fixed",
         "A runner that was added after the submit is not offered to the run",
-        Patch(
-            "runs/agent/loop.py",
-            old='names = () if is_last else inputs["tools"]',
-            new='names = () if is_last else [*inputs["tools"], "bash.exec@target_x"]',
+        (
+            Patch(
+                "runs/agent/remote_tools.py",
+                old="    if not remote:\n        return {}\n",
+                new="",
+            ),
+            Patch(
+                "runs/agent/remote_tools.py",
+                old="[_on_targets(offered.get(name), name, ids) for name, ids in target_ids.items()]",
+                new="list(offered.values())",
+            ),
         ),
         failing_test="tests/runs/agent/test_runner_tools.py::"
         "test_a_runner_added_after_submit_is_not_offered_to_the_run",

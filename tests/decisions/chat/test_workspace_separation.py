@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from decisions.chat.history.retrieval import FAILURE_PENALTY
 from decisions.chat.services import chat
 from decisions.continuity.outcomes import report_outcome
 from decisions.identity.principals import Principal
@@ -16,7 +17,7 @@ from decisions.models import Conversation, Decision, Event
 from tests.support.decisions.continuity import HARMLESS, KNOWN_SLOTS, RISKY
 
 Send = Callable[..., dict[str, Any]]
-BESIDE = pytest.mark.parametrize("beside", ["another workspace", "another user"])
+OTHER_OWNERS = pytest.mark.parametrize("other_owner", ["another workspace", "another user"])
 _numbers = itertools.count()
 
 
@@ -32,49 +33,66 @@ def send(principal: Principal, message: str, **changed: Any) -> dict[str, Any]:
     return asyncio.run(chat(principal=principal, call=call))
 
 
-@pytest.fixture
-def send_beside(beside: str, principal: Principal, outsider: Principal) -> Send:
-    """Send messages for alice in another workspace, or for bob in the same one."""
-    sender = outsider if beside == "another workspace" else principal
-    user_id = "alice" if beside == "another workspace" else "bob"
-    return lambda message, **changed: send(sender, message, user_id=user_id, **changed)
-
-
-@BESIDE
-def test_a_session_of_the_same_name_is_another_conversation(
-    principal: Principal, send_beside: Send
-) -> None:
-    send_beside(RISKY, slots={}, session_id="s")
-    send(principal, "staging", slots={}, session_id="s")
-    assert Conversation.objects.filter(session_id="s").count() == 2
-
-
-@BESIDE
-def test_the_same_key_is_another_message(principal: Principal, send_beside: Send) -> None:
-    send_beside(HARMLESS, idempotency_key="k")
-    assert send(principal, RISKY, idempotency_key="k")["trace"]["mode"] == "confirm"
-    assert Decision.objects.count() == 2
-
-
-@BESIDE
-def test_an_event_beside_is_not_compared(principal: Principal, send_beside: Send) -> None:
-    send_beside(HARMLESS)
-    Event.objects.update(layer="L4")
-    assert send(principal, HARMLESS)["trace"]["l4_gate"]["top"] == 0.0
-
-
-@BESIDE
-def test_a_failure_beside_lowers_no_score(
-    beside: str, principal: Principal, outsider: Principal, send_beside: Send
-) -> None:
-    is_elsewhere = beside == "another workspace"
+def report_failure(principal: Principal, user_id: str, decision_id: int) -> None:
+    """Report that what was decided failed, as it did before."""
     report = {
-        "decision_id": send_beside("Run the unit tests.")["decision_id"],
-        "user_id": "alice" if is_elsewhere else "bob",
+        "decision_id": decision_id,
+        "user_id": user_id,
         "outcome_status": "failed",
         "outcome_note": "",
         "failure_type": "repeat_error",
     }
-    report_outcome(principal=outsider if is_elsewhere else principal, call=report)
-    trace = send(principal, "Count the rows again.")["trace"]
-    assert trace["matched_failure_types"] == []
+    report_outcome(principal=principal, call=report)
+
+
+@pytest.fixture
+def send_for_another_owner(other_owner: str, principal: Principal, outsider: Principal) -> Send:
+    """Send messages for another owner: alice in another workspace, or bob in the same one."""
+    sender = outsider if other_owner == "another workspace" else principal
+    user_id = "alice" if other_owner == "another workspace" else "bob"
+    return lambda message, **changed: send(sender, message, user_id=user_id, **changed)
+
+
+@OTHER_OWNERS
+def test_a_session_of_the_same_name_is_another_conversation(
+    principal: Principal, send_for_another_owner: Send
+) -> None:
+    send_for_another_owner(RISKY, slots={}, session_id="s")
+    send(principal, "staging", slots={}, session_id="s")
+    assert Conversation.objects.filter(session_id="s").count() == 2
+
+
+@OTHER_OWNERS
+def test_the_same_key_is_another_message(
+    principal: Principal, send_for_another_owner: Send
+) -> None:
+    send_for_another_owner(HARMLESS, idempotency_key="k")
+    assert send(principal, RISKY, idempotency_key="k")["trace"]["mode"] == "confirm"
+    assert Decision.objects.count() == 2
+
+
+@OTHER_OWNERS
+def test_an_event_of_another_owner_is_not_compared(
+    principal: Principal, send_for_another_owner: Send
+) -> None:
+    send_for_another_owner(HARMLESS)
+    Event.objects.update(layer="L4")
+    assert send(principal, HARMLESS)["trace"]["l4_gate"]["top"] == 0.0
+
+
+@OTHER_OWNERS
+def test_a_failure_of_another_owner_lowers_no_score(
+    other_owner: str, principal: Principal, outsider: Principal, send_for_another_owner: Send
+) -> None:
+    def score() -> float:
+        return float(send(principal, "Count the rows again.")["decision"]["score"])
+
+    without_failures = score()
+    failed = send_for_another_owner("Run the unit tests.")["decision_id"]
+    if other_owner == "another workspace":
+        report_failure(outsider, "alice", failed)
+    else:
+        report_failure(principal, "bob", failed)
+    assert score() == without_failures
+    report_failure(principal, "alice", send(principal, "Run the unit tests.")["decision_id"])
+    assert score() == pytest.approx(without_failures - FAILURE_PENALTY, abs=0.1)

@@ -155,8 +155,8 @@ def test_of_two_calls_with_one_id_one_is_made(
     agent_settings.WORKSPACE_POLICY = policy
     model.script = [Turn("", [write_call("a.txt", "x\n"), write_call("a.txt", "x\n")]), complete()]
     assert execute_run(submit_goal(), worker).status == "succeeded"
-    assert [one["ok"] for one in tool_results(model.requests[1])] == [True, False]
     assert (project / "a.txt").read_text() == "x\n"
+    assert [one["ok"] for one in tool_results(model.requests[1])] == [True, False]
 
 
 def test_a_completion_beside_other_calls_waits_for_their_results(

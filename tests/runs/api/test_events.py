@@ -128,8 +128,10 @@ def test_a_stream_is_refused_in_the_common_error_shape_before_it_starts(
 def test_an_invalid_last_event_id_is_refused(
     api: httpx.Client, submit: Callable[..., str], last: bytes
 ) -> None:
+    run_id = submit()
+    api.post(f"/api/v1/runs/{run_id}/cancel")  # its stream would end
     headers = [(b"Accept", b"text/event-stream"), (b"Last-Event-ID", last)]
-    problem = refusal(api.get(events_path(submit()), headers=headers), 400)
+    problem = refusal(api.get(events_path(run_id), headers=headers), 400)
     assert "Last-Event-ID" in problem["message"]
 
 

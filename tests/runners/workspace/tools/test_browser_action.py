@@ -222,6 +222,17 @@ def test_no_request_of_a_page_leaves_this_machine(
     act(game_with_browser, "screenshot", path="game.png")
 
 
+def title_of(game: Project, url: str) -> str:
+    """Return the title of the tab, of the run or of the project, that displays an address."""
+    assert game.browser is not None
+    assert game.loop is not None
+    sessions: list[Any] = [game.browser, *game.browser.resources.values()]
+    (page,) = [
+        tab.page for session in sessions for tab in session.open_tabs() if tab.page.url == url
+    ]
+    return str(game.loop.submit(page.title()).result(30))
+
+
 def test_the_cookies_of_the_run_are_not_sent_to_local_pages(
     game_with_browser: Project, page_server: PageServer
 ) -> None:
@@ -231,6 +242,7 @@ def test_the_cookies_of_the_run_are_not_sent_to_local_pages(
         "/see", "<title>See</title><script>document.title=document.cookie</script>"
     )
     act(game_with_browser, "open", url=url)
+    assert title_of(game_with_browser, url) == ""
     assert game_with_browser.browser is not None
     assert len(game_with_browser.browser.open_tabs()) == 1
     assert "/set" in game_with_browser.browser.open_tabs()[0].page.url
