@@ -1,7 +1,7 @@
 """The registry of tools: `@tool` registers one, `get_tool` and `list_tools` look them up by name.
 
-The registry imports the modules of a kind of tools at the first look-up of that kind, never at
-start-up, and browser tools last, so a process that only reads files does not import Playwright.
+Each tool has a module of its own, named as the tool. Looking a tool up imports its module and no
+other, so a process that only reads files does not import Playwright.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _FOLDERS = {
     "workspace": ("workspace.tools",),
     "browser": ("browser.tools", "browser.actions"),
 }
+_RUNNERS = Path(__file__).parent.parent
 _tools: dict[str, Tool] = {}
 
 
@@ -46,8 +47,8 @@ def tool(
     callers read. The other arguments are those of `Tool`.
 
     Raises:
-        ValueError: The name is taken, or the first parameter is not annotated with a pydantic
-            model.
+        ValueError: The name is taken or not the name of the tool's module, or the first parameter
+            is not annotated with a pydantic model.
     """
 
     def register(function: ToolFunction) -> Tool:
@@ -57,6 +58,9 @@ def tool(
             raise ValueError(f"tool {name}: annotate the first parameter with its input model")
         if name in _tools:
             raise ValueError(f"tool {name} is registered twice")
+        module = function.__module__.rpartition(".")[2]
+        if module != name and _modules().get(module, ("", ""))[1] == function.__module__:
+            raise ValueError(f"tool {name}: its module has to be named {name}, not {module}")
         registered = Tool(
             name,
             kind,
@@ -80,27 +84,26 @@ def tool(
 
 
 @cache
-def _load(kind: str) -> None:
-    for folder in _FOLDERS[kind]:
-        package = importlib.import_module(f"runners.{folder}")
-        for module in pkgutil.iter_modules([str(Path(package.__file__ or "").parent)]):
-            importlib.import_module(f"runners.{folder}.{module.name}")
+def _modules() -> Mapping[str, tuple[str, str]]:
+    """Return the kind and the module of each tool by its name; imports no tool."""
+    return {
+        found.name: (kind, f"runners.{folder}.{found.name}")
+        for kind, folders in _FOLDERS.items()
+        for folder in folders
+        for found in pkgutil.iter_modules([str(_RUNNERS / folder.replace(".", "/"))])
+    }
 
 
 def is_workspace_tool(name: str) -> bool:
-    """Tell whether a workspace tool has this name, without importing the browser tools."""
-    _load("workspace")
-    tool = _tools.get(name)
-    return tool is not None and tool.kind == "workspace"
+    """Tell whether a workspace tool has this name; imports no tool."""
+    return _modules().get(name, ("", ""))[0] == "workspace"
 
 
 def get_tool(name: str) -> Tool | None:
     """Return the tool of this name, or None."""
-    for kind in KINDS:
-        _load(kind)
-        if name in _tools:
-            return _tools[name]
-    return None
+    if name not in _tools and name in _modules():
+        importlib.import_module(_modules()[name][1])
+    return _tools.get(name)
 
 
 def list_tools(kind: str | None = None) -> list[Tool]:
@@ -114,6 +117,7 @@ def list_actions(kind: str = "browser") -> list[Tool]:
 
 
 def _all(kinds: Sequence[str]) -> list[Tool]:
-    for each in kinds:
-        _load(each)
+    for kind, module in _modules().values():
+        if kind in kinds:
+            importlib.import_module(module)
     return [_tools[name] for name in sorted(_tools) if _tools[name].kind in kinds]
