@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from inspect import get_annotations, getdoc
@@ -77,8 +76,3 @@ def runner_tool(name: str, effect: Effect) -> Callable[[Function], RunnerTool]:
         return RunnerTool(name, effect, getdoc(function) or "", arguments, function)
 
     return make
-
-
-def seconds_until(deadline: float) -> float:
-    """Return the seconds until a `time.monotonic()` value, never below 0."""
-    return max(0.0, deadline - time.monotonic())

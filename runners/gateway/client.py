@@ -11,16 +11,8 @@ import httpcore2
 import orjson
 
 from runners.errors import RunnerFailed, ToolFailed
-from runners.gateway.connections import (
-    CONNECTION_ERRORS,
-    MAX_WIRE_BYTES,
-    ResponseTooLarge,
-    WireUsage,
-    connection_error_text,
-    current_exchange,
-    pool,
-)
-from runners.gateway.endpoint import checked_endpoint, host_of, url_parts
+from runners.gateway.connections import MAX_WIRE_BYTES, pool
+from runners.gateway.endpoint import checked_endpoint
 from runners.gateway.request import RunnerCallContext, RunnerTarget
 from runners.gateway.response_parser import (
     InvalidRunnerResponse,
@@ -32,6 +24,13 @@ from runners.gateway.response_parser import (
     parse_update_bytes,
 )
 from runners.gateway.stream_parser import UpdateSplitter
+from runners.network.http_client import (
+    CONNECTION_ERRORS,
+    ResponseTooLarge,
+    WireUsage,
+    connection_error_text,
+    send_request,
+)
 from runners.tools.base import ToolCall, ToolResult
 
 _REFUSAL_MAX_BYTES = 64 * 1024
@@ -46,7 +45,7 @@ async def call_runner(call: ToolCall, ctx: RunnerCallContext, target: RunnerTarg
     too_large), `runnerCode` if the runner sent one, and `effect`: none if nothing was sent, else
     unknown. Canceling the call closes the connection, which tells the runner to stop.
     """
-    usage = WireUsage()
+    usage = WireUsage(MAX_WIRE_BYTES)
     try:
         response = await _send_call(usage, call, ctx, target)
     except ToolFailed as failed:
@@ -73,15 +72,16 @@ async def _send_call(
             details={"reason": "no_endpoint", "effect": "none", "targetId": target.target_id},
         )
     endpoint = _open(target.endpoint)
-    current_exchange.set(usage)
     left = target.deadline(ctx.deadline) - time.monotonic()
     async with (
         asyncio.timeout(max(0.0, left)),
-        pool().stream(
+        send_request(
+            pool(),
             "POST",
-            httpcore2.URL(**url_parts(endpoint)),
-            headers=_headers(endpoint, ctx, target),
+            endpoint,
+            headers=_headers(ctx, target),
             content=_body(call, ctx, target),
+            usage=usage,
         ) as response,
     ):
         if not 200 <= response.status < 300:
@@ -98,18 +98,13 @@ def _open(endpoint: str) -> str:
         raise RunnerFailed(refused.message, details=details) from None
 
 
-def _headers(endpoint: str, ctx: RunnerCallContext, target: RunnerTarget) -> list[tuple[str, str]]:
-    """Return the headers of S3 §2, and those that keep the response unencoded."""
-    headers = [
-        ("host", host_of(endpoint)),
-        ("content-type", "application/json"),
-        ("accept", "application/json"),
-        ("accept-encoding", "identity"),
-    ]
+def _headers(ctx: RunnerCallContext, target: RunnerTarget) -> dict[str, str]:
+    """Return the headers of S3 §2."""
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
     if target.auth_token:
-        headers.append(("authorization", f"Bearer {target.auth_token}"))
+        headers["Authorization"] = f"Bearer {target.auth_token}"
     if ctx.traceparent:
-        headers.append(("traceparent", ctx.traceparent))
+        headers["Traceparent"] = ctx.traceparent
     return headers
 
 

@@ -1,11 +1,8 @@
-"""Endpoints of runners: check an address, and split it for the HTTP client."""
+"""Check the endpoint of a runner."""
 
 from __future__ import annotations
 
-from typing import Any
-from urllib.parse import urlsplit
-
-from runners.network.address import DEFAULT_PORTS, check_address
+from runners.network.address import check_address
 
 
 def checked_endpoint(text: str) -> str:
@@ -18,20 +15,3 @@ def checked_endpoint(text: str) -> str:
         AddressNotAllowed: Its host is neither public nor allowed by CONTINUITY_EGRESS_ALLOW.
     """
     return check_address(text.partition("#")[0], "remote")
-
-
-def host_of(endpoint: str) -> str:
-    """Return the Host header for an endpoint."""
-    return urlsplit(endpoint).netloc
-
-
-def url_parts(endpoint: str, target: str | None = None) -> dict[str, Any]:
-    """Return scheme, host, port and target of a checked endpoint; `target` replaces its path."""
-    parts = urlsplit(endpoint)
-    own = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return {
-        "scheme": parts.scheme,
-        "host": parts.hostname or "",
-        "port": parts.port or DEFAULT_PORTS[parts.scheme],
-        "target": target or own,
-    }

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-
-import httpcore2
+from urllib.parse import urljoin
 
 from runners.errors import ToolFailed
-from runners.gateway.connections import (
+from runners.gateway.connections import MAX_WIRE_BYTES, pool
+from runners.gateway.endpoint import checked_endpoint
+from runners.gateway.request import CATALOGUE_MAX_BYTES, PROBE_S
+from runners.network.http_client import (
     CONNECTION_ERRORS,
     WireUsage,
     connection_error_text,
-    current_exchange,
-    pool,
+    send_request,
 )
-from runners.gateway.endpoint import checked_endpoint, host_of, url_parts
-from runners.gateway.request import CATALOGUE_MAX_BYTES, PROBE_S
 
 HEALTH_PATH = "/health"
 TOOLS_PATH = "/tools"
@@ -105,18 +104,12 @@ async def _get(
     endpoint: str, auth_token: str | None, path: str, *, max_bytes: int
 ) -> tuple[int, bytes]:
     """Return the status of a response and at least the first `max_bytes` bytes of its body."""
-    address = checked_endpoint(endpoint)
-    current_exchange.set(WireUsage())
-    headers = [
-        ("host", host_of(address)),
-        ("accept", "application/json"),
-        ("accept-encoding", "identity"),
-        ("connection", "close"),
-    ]
+    url = urljoin(checked_endpoint(endpoint), path)
+    headers = {"Accept": "application/json", "Connection": "close"}
     if auth_token:
-        headers.append(("authorization", f"Bearer {auth_token}"))
-    url = httpcore2.URL(**url_parts(address, path))
-    async with pool().stream("GET", url, headers=headers) as response:
+        headers["Authorization"] = f"Bearer {auth_token}"
+    usage = WireUsage(MAX_WIRE_BYTES)
+    async with send_request(pool(), "GET", url, headers=headers, usage=usage) as response:
         body = bytearray()
         if max_bytes:
             async for data in response.aiter_stream():

@@ -162,25 +162,27 @@ class EgressPolicy:
     Attributes:
         resolve: returns the addresses of a name.
         permits: returns whether an address may be connected to on a port.
+        forbids_name: returns whether a host name is forbidden, whatever its addresses are.
         requirement: what the policy permits, in words, for messages.
     """
 
     resolve: Resolve = resolve_name
     permits: PermitCheck = is_allowed_for_remote
+    forbids_name: Callable[[str], bool] = is_blocked_name
     requirement: str = "a public address"
 
     async def addresses_of(self, host: str) -> Sequence[Address]:
         """Return the addresses of a host name or a literal address without brackets.
 
         Raises:
-            EgressDenied: The name belongs to a private network.
+            EgressDenied: The name is forbidden.
             NameNotResolved: The name has no address.
         """
         try:
             return (ipaddress.ip_address(host),)
         except ValueError:
             pass
-        if is_blocked_name(host):
+        if self.forbids_name(host):
             raise EgressDenied(host)
         found = await self.resolve(host)
         if not found:

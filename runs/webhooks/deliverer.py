@@ -15,9 +15,9 @@ from decisions.infra.outages import Outage
 from decisions.infra.staleness import ChangeWatch
 from decisions.infra.threads import in_thread
 from runs.webhooks import deliveries
-from runs.webhooks.deliveries import DeliveryLease
+from runs.webhooks.deliveries import DeliveryLease, WebhookResponse
 from runs.webhooks.signing import headers
-from runs.webhooks.transport import WebhookResponse, post
+from runs.webhooks.transport import post
 
 AT_ONCE = 16
 POLL_S = 1.0

@@ -28,13 +28,30 @@ from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDeliver
 from runs.queries.runs import run_object
 from runs.webhooks.backoff import retry_delay_s
 from runs.webhooks.confirmation_messages import confirmation_message
-from runs.webhooks.transport import WebhookResponse
 
 MAX_ATTEMPTS = 8
 LOST_AFTER_S = 60.0  # an attempt takes 10 s at most, so a deliverer that needs longer has died
 GONE = 410
 DELIVERER = "webhooks"  # the actor in the audit log
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookResponse:
+    """The result of an attempt.
+
+    Attributes:
+        status_code: of the response; None if there was none.
+        error: why there was no response or no success; never contains the response's body.
+    """
+
+    status_code: int | None
+    error: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is 2xx."""
+        return self.status_code is not None and 200 <= self.status_code < 300
 
 
 @dataclass(frozen=True, slots=True)

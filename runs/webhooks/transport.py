@@ -1,37 +1,37 @@
-"""POST to an address that a user chose, without server-side request forgery: the name is resolved
-once, the checked address is connected to, time and size are limited, redirects are not followed.
-"""
+"""Send a message to the address of a webhook, which a user chose."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import ipaddress
-import re
-import socket
-import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from urllib.parse import urlsplit
+from functools import partial
 
-from runners.errors import AddressNotAllowed, ToolFailed
+from runners.errors import ToolFailed
 from runners.network.address import (
-    DEFAULT_PORTS,
     TrustLevel,
     check_address,
     embedded_ipv4,
     is_allowed,
+    is_blocked_name,
     is_public,
 )
 from runners.network.allowlist import Address, is_metadata
-from runners.network.egress import is_allowed_for_remote
+from runners.network.egress import EgressPolicy, is_allowed_for_remote
+from runners.network.http_client import (
+    CONNECTION_ERRORS,
+    ResponseTooLarge,
+    WireUsage,
+    connection_error_text,
+    create_pool,
+    send_request,
+)
+from runs.webhooks.deliveries import WebhookResponse
 
 TIMEOUT_S = 10.0
-HEAD_MAX_BYTES = 16 * 1024
-BODY_MAX_BYTES = 64 * 1024  # read and discarded
+RESPONSE_MAX_BYTES = 80 * 1024  # the body is read and discarded
 BODY_S = 1.0
-_STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})[ \r]")
 # What local callers may also reach: this machine and private networks, without metadata services.
 _LOCAL = [
     ipaddress.ip_network(text)
@@ -46,24 +46,6 @@ _LOCAL = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookResponse:
-    """The result of an attempt.
-
-    Attributes:
-        status_code: of the response; None if there was none.
-        error: why there was no response or no success; never contains the response's body.
-    """
-
-    status_code: int | None
-    error: str = ""
-
-    @property
-    def is_success(self) -> bool:
-        """Whether the status is 2xx."""
-        return self.status_code is not None and 200 <= self.status_code < 300
-
-
 async def post(
     url: str, *, trust: TrustLevel, headers: Mapping[str, str], body: bytes
 ) -> WebhookResponse:
@@ -75,72 +57,39 @@ async def post(
         return WebhookResponse(None, f"no answer within {TIMEOUT_S:.0f} s")
     except ToolFailed as refusal:
         return WebhookResponse(None, refusal.message)
-    except ssl.SSLError as error:
-        return WebhookResponse(None, f"no secure connection: {error.reason or 'TLS failed'}"[:200])
-    except socket.gaierror:
-        return WebhookResponse(None, "the host name is unknown")
-    except (OSError, EOFError, asyncio.LimitOverrunError, UnicodeError):
-        return WebhookResponse(None, "the connection failed, or the response was not HTTP")
+    except CONNECTION_ERRORS as error:
+        return WebhookResponse(None, connection_error_text(error))
+    except ResponseTooLarge:
+        return WebhookResponse(None, "The response's headers are too large.")
     error_text = "" if 200 <= status < 300 else f"answered {status}"
     return WebhookResponse(status, error_text)
 
 
 async def _exchange(url: str, trust: TrustLevel, headers: Mapping[str, str], body: bytes) -> int:
-    parts = urlsplit(check_address(url, trust))
-    host, secure = str(parts.hostname), parts.scheme == "https"
-    port = parts.port or DEFAULT_PORTS[parts.scheme]
-    address = await _resolve(host, port, trust)
-    reader, writer = await asyncio.open_connection(
-        address,
-        port,
-        limit=HEAD_MAX_BYTES,
-        ssl=_context() if secure else None,
-        server_hostname=host if secure else None,
-    )
-    try:
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        lines = {
-            "Host": parts.netloc,
-            "User-Agent": "Continuity-Webhooks/1.0",
-            "Content-Type": "application/json",
-            "Content-Length": str(len(body)),
-            "Connection": "close",
-            **headers,
-        }
-        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        writer.write(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode("ascii") + body)
-        await writer.drain()
-        status = await _status(reader)
-        with contextlib.suppress(TimeoutError, OSError):
+    checked = check_address(url, trust)
+    sent = {
+        "User-Agent": "Continuity-Webhooks/1.0",
+        "Content-Type": "application/json",
+        "Connection": "close",
+        **headers,
+    }
+    usage = WireUsage(RESPONSE_MAX_BYTES)
+    async with (
+        create_pool(_policy(trust)) as pool,
+        send_request(pool, "POST", checked, headers=sent, content=body, usage=usage) as response,
+    ):
+        with contextlib.suppress(TimeoutError, ResponseTooLarge, *CONNECTION_ERRORS):
             async with asyncio.timeout(BODY_S):
-                await reader.read(BODY_MAX_BYTES)
-        return status
-    finally:
-        writer.transport.abort()
+                async for _ in response.aiter_stream():
+                    pass
+        return response.status
 
 
-async def _status(reader: asyncio.StreamReader) -> int:
-    """Return the status of the final response, after any informational ones (1xx)."""
-    while True:
-        found = _STATUS.match(await reader.readuntil(b"\r\n\r\n"))
-        if found is None:
-            raise EOFError("not an HTTP response")
-        if (status := int(found[1])) >= 200:
-            return status
-
-
-async def _resolve(host: str, port: int, trust: TrustLevel) -> str:
-    """Resolve the host and return the address to connect to.
-
-    Raises:
-        AddressNotAllowed: One of the host's addresses is not allowed at this trust level.
-    """
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    addresses = [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
-    if not addresses or not all(may_reach(one, port, trust) for one in addresses):
-        raise AddressNotAllowed("The host name resolves to an address that is not allowed.")
-    return str(addresses[0])
+def _policy(trust: TrustLevel) -> EgressPolicy:
+    return EgressPolicy(
+        permits=partial(may_reach, trust=trust),
+        forbids_name=lambda name: trust != "local" and is_blocked_name(name),
+    )
 
 
 def may_reach(address: Address, port: int, trust: TrustLevel) -> bool:
@@ -159,9 +108,3 @@ def may_reach(address: Address, port: int, trust: TrustLevel) -> bool:
         return True
     inner = embedded_ipv4(address)
     return bool(inner) and all(any(one in net for net in _LOCAL) for one in inner)
-
-
-@cache
-def _context() -> ssl.SSLContext:
-    """Return the TLS context, created once: reading the certificate authorities takes 30 ms."""
-    return ssl.create_default_context()

@@ -948,7 +948,7 @@ _GATEWAY = (
         "runner-resolved-addresses",
         "A runner whose name resolves to an address that is not allowed is not called",
         Patch(
-            "runners/gateway/connections.py",
+            "runners/network/http_client.py",
             "        self._egress.check(host, port, addresses)\n",
             "",
         ),
@@ -958,7 +958,7 @@ _GATEWAY = (
         "runner-address-pinned",
         "A call connects to the address that was checked and resolves no name again",
         Patch(
-            "runners/gateway/connections.py",
+            "runners/network/http_client.py",
             "self._inner.connect_tcp(str(address), port, timeout)",
             "self._inner.connect_tcp(host, port, timeout)",
         ),
@@ -968,7 +968,7 @@ _GATEWAY = (
         "runner-certificate",
         "A runner whose certificate is not trusted is not called",
         Patch(
-            "runners/gateway/connections.py",
+            "runners/network/http_client.py",
             "return ssl.create_default_context()",
             "return ssl._create_unverified_context()",
         ),
@@ -983,7 +983,9 @@ _GATEWAY = (
     Guard(
         "runner-answer-size",
         "A runner's answer has a maximum size, also one that does not announce it",
-        Patch("runners/gateway/connections.py", "if usage.received > MAX_WIRE_BYTES:", "if False:"),
+        Patch(
+            "runners/network/http_client.py", "if usage.received > usage.max_received:", "if False:"
+        ),
         failing_test=f"{_GATEWAY_FAILURES}::test_a_response_over_the_size_limit_is_a_failure"
         "[too_much_in_chunks]",
     ),
@@ -1019,8 +1021,8 @@ _GATEWAY = (
         "runner-call-may-have-arrived",
         "A call that may have reached its runner has an unknown effect",
         Patch(
-            "runners/gateway/connections.py",
-            "        current_exchange.get().sent = True\n",
+            "runners/network/http_client.py",
+            "        _current_usage.get().sent = True\n",
             "",
         ),
         failing_test=f"{_GATEWAY_FAILURES}::test_a_broken_connection_leaves_the_effect_unknown[reset_at_once]",
@@ -1415,8 +1417,8 @@ _DOCKER_RUNNER = (
         "http.request sends nothing to a name that resolves to a private address",
         Patch(
             "runners/docker_runner/tools/http_request.py",
-            "        rule.check(host, port, addresses)\n",
-            "",
+            "create_pool(EgressPolicy())",
+            "create_pool(EgressPolicy(permits=lambda *_: True))",
         ),
         failing_test=f"{_HTTP_REQUEST}::test_a_name_that_resolves_to_a_private_address_is_refused",
     ),
@@ -1424,9 +1426,9 @@ _DOCKER_RUNNER = (
         "request-address-pinned",
         "http.request connects to the address that was checked and resolves no name again",
         Patch(
-            "runners/docker_runner/tools/http_request.py",
-            "url, str(addresses[0]), port, deadline)",
-            "url, host, port, deadline)",
+            "runners/network/http_client.py",
+            "self._inner.connect_tcp(str(address), port, timeout)",
+            "self._inner.connect_tcp(host, port, timeout)",
         ),
         failing_test=f"{_HTTP_REQUEST}::test_a_request_connects_to_the_address_that_was_checked",
     ),
@@ -1445,7 +1447,7 @@ _DOCKER_RUNNER = (
         "A caller of http.request cannot set the headers of the connection",
         Patch(
             "runners/docker_runner/tools/http_request.py",
-            "if name.lower() in _OURS:",
+            "if name.lower() in _RESERVED:",
             "if False:",
         ),
         failing_test=f"{_WRONG_ARGUMENTS}[http.request-args20]",

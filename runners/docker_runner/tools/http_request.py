@@ -1,19 +1,12 @@
-"""One HTTP request: to public addresses alone, resolved once, pinned, bounded in time and size."""
+"""The tool http.request: one HTTP request to a public address, limited in time and size."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
-import http.client
 import re
-import socket
-import ssl
-import time
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -24,19 +17,26 @@ from runners.docker_runner.tool import (
     Arguments,
     ToolEnvironment,
     runner_tool,
-    seconds_until,
 )
 from runners.errors import AddressNotAllowed, InvalidTarget
-from runners.network.address import DEFAULT_PORTS, check_address
-from runners.network.egress import EgressDenied, EgressPolicy, NameNotResolved
+from runners.network.address import check_address
+from runners.network.egress import EgressDenied, EgressPolicy
+from runners.network.http_client import (
+    CONNECTION_ERRORS,
+    ResponseTooLarge,
+    WireUsage,
+    connection_error_text,
+    create_pool,
+    send_request,
+)
 from runners.tools.base import Effect
 
 MAX_HEADERS = 64
-CONNECT_S = 10.0  # nothing else can end it
+HEAD_MAX_BYTES = 64 * 1024
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\t\x20-\x7e]{0,8192}")
-# What belongs to the connection, which is ours.
-_OURS = {
+# Headers that the runner sets, or that belong to the connection.
+_RESERVED = {
     "accept-encoding",
     "connection",
     "content-length",
@@ -59,13 +59,13 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise ValueError(f"{name[:64]!r} is no header that can be sent")
-        if name.lower() in _OURS:
+        if name.lower() in _RESERVED:
             raise ValueError(f"{name} is set by the runner")
     return headers
 
 
 class HttpRequest(Arguments):
-    """What to ask of whom."""
+    """Arguments of http.request."""
 
     url: str
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
@@ -77,124 +77,64 @@ class HttpRequest(Arguments):
 
 @runner_tool("http.request", Effect.ONCE)
 async def http_request(args: HttpRequest, env: ToolEnvironment) -> Mapping[str, Any]:
-    """Send one request to a public address and return the answer; redirects are answers like any
-    other. A body that is no UTF-8 comes as base64.
+    """Send one request to a public address and return the response; redirects are not followed. A
+    body that is not UTF-8 is returned as base64.
     """
     if not env.folder.allow_net:
         raise NetworkClosed("This runner has no network; its operator can give it one.")
-    timeout_ms = min(args.timeout_ms, MAX_TIMEOUT_MS)
-    deadline = time.monotonic() + timeout_ms / 1000
-    try:
-        async with asyncio.timeout(timeout_ms / 1000):
-            exchange = await _prepare(args, deadline)
-            working = asyncio.ensure_future(asyncio.to_thread(exchange.carry_out))
-            working.add_done_callback(lambda done: done.cancelled() or done.exception())
-            try:
-                return await asyncio.shield(working)
-            finally:
-                exchange.hang_up()
-    except TimeoutError:
-        raise RequestFailed(f"No whole answer came within {timeout_ms} ms.") from None
-    except ssl.SSLError as error:
-        raise RequestFailed(f"No secure connection: {error.reason or 'TLS failed'}.") from None
-    except (OSError, http.client.HTTPException, ValueError):
-        raise RequestFailed("The connection failed, or what came was no HTTP answer.") from None
-
-
-async def _prepare(args: HttpRequest, deadline: float) -> _Exchange:
-    """Judge the address by the rule for remote callers, by what it resolves to."""
     try:
         url = check_address(args.url, "remote")
     except InvalidTarget as error:
         raise WrongArguments(error.message) from None
     except AddressNotAllowed as error:
         raise NetworkClosed(error.message, details=error.details) from None
-    parts, rule = urlsplit(url), EgressPolicy()
-    host, port = (
-        str(parts.hostname),
-        parts.port or DEFAULT_PORTS[parts.scheme],
-    )
+    timeout_ms = min(args.timeout_ms, MAX_TIMEOUT_MS)
     try:
-        addresses = await rule.addresses_of(host)
-        rule.check(host, port, addresses)
-    except EgressDenied:
-        raise NetworkClosed(f"{host[:253]} is not {rule.requirement}.") from None
-    except NameNotResolved:
-        raise RequestFailed(f"The name {host[:253]} has no address.") from None
-    return _Exchange(args, url, str(addresses[0]), port, deadline)
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await _exchange(args, url)
+    except TimeoutError:
+        raise RequestFailed(f"No complete response came within {timeout_ms} ms.") from None
+    except EgressDenied as error:
+        raise NetworkClosed(connection_error_text(error)) from None
+    except CONNECTION_ERRORS as error:
+        raise RequestFailed(connection_error_text(error)) from None
+    except ResponseTooLarge:
+        raise RequestFailed("The response's headers are too large.") from None
 
 
-class _Exchange:
-    """One request on a connection of its own, carried out by a thread."""
-
-    def __init__(
-        self, args: HttpRequest, url: str, address: str, port: int, deadline: float
-    ) -> None:
-        self._args, self._parts, self._deadline = args, urlsplit(url), deadline
-        self._address, self._port = address, port
-        self._socket: socket.socket | None = None
-        self._is_over = False
-
-    def carry_out(self) -> dict[str, Any]:
-        """Connect to the address that was judged, ask, and read at most maxBytes."""
+async def _exchange(args: HttpRequest, url: str) -> dict[str, Any]:
+    """Send the request and return the response, with at most maxBytes of its body."""
+    sent = {"Connection": "close", **args.headers}
+    if not any(name.lower() == "user-agent" for name in args.headers):
+        sent["User-Agent"] = "Continuity-Runner/1.0"
+    body = None if args.body is None else args.body.encode()
+    usage = WireUsage(HEAD_MAX_BYTES + 2 * OUTPUT_BYTES)
+    data, is_truncated = bytearray(), False
+    async with (
+        create_pool(EgressPolicy()) as pool,
+        send_request(pool, args.method, url, headers=sent, content=body, usage=usage) as response,
+    ):
         try:
-            return self._ask(self._connect())
-        finally:
-            self._close()
-
-    def hang_up(self) -> None:
-        """End it, whatever its thread waits for."""
-        self._is_over = True
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-    def _connect(self) -> http.client.HTTPConnection:
-        left = min(CONNECT_S, max(0.001, seconds_until(self._deadline)))
-        host = str(self._parts.hostname)
-        self._socket = socket.create_connection((self._address, self._port), left)
-        self._socket.settimeout(max(0.001, seconds_until(self._deadline)))
-        if self._parts.scheme == "https":
-            self._socket = _tls().wrap_socket(self._socket, server_hostname=host)
-        if self._is_over:
-            raise ConnectionAbortedError
-        connection = http.client.HTTPConnection(host, self._port)
-        connection.sock = self._socket
-        return connection
-
-    def _ask(self, connection: http.client.HTTPConnection) -> dict[str, Any]:
-        args, parts = self._args, self._parts
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        ours = {"Host": parts.netloc, "Accept-Encoding": "identity", "Connection": "close"}
-        if not any(name.lower() == "user-agent" for name in args.headers):
-            ours["User-Agent"] = "Continuity-Runner/1.0"
-        body = None if args.body is None else args.body.encode()
-        connection.request(args.method, path, body=body, headers={**ours, **args.headers})
-        with connection.getresponse() as answer:
-            data = bytearray()
-            while len(data) <= args.max_bytes and (piece := answer.read(_CHUNK)):
+            async for piece in response.aiter_stream():
                 data += piece
-            if len(data) <= args.max_bytes and answer.length:
-                raise http.client.IncompleteRead(b"", answer.length)
-            kept = bytes(data[: args.max_bytes])
-            return {
-                "status": answer.status,
-                "headers": _headers(answer),
-                **_body(kept),
-                "truncated": len(data) > args.max_bytes,
-            }
-
-    def _close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
+                if is_truncated := len(data) > args.max_bytes:
+                    break
+        except ResponseTooLarge:  # so many small chunks that their sizes are most of it
+            is_truncated = True
+        return {
+            "status": response.status,
+            "headers": _headers(response.headers),
+            **_body(bytes(data[: args.max_bytes])),
+            "truncated": is_truncated,
+        }
 
 
-def _headers(answer: http.client.HTTPResponse) -> dict[str, str]:
+def _headers(sent: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the headers by lower-case name, repeated ones joined."""
     merged: dict[str, str] = {}
-    for name, value in answer.getheaders():
-        text = value.encode("latin-1", "replace").decode("utf-8", "replace")
-        merged[name.lower()] = f"{merged[name.lower()]}, {text}" if name.lower() in merged else text
+    for raw, value in sent:
+        name, text = raw.decode("ascii").lower(), value.decode("utf-8", "replace")
+        merged[name] = f"{merged[name]}, {text}" if name in merged else text
     return merged
 
 
@@ -205,8 +145,3 @@ def _body(data: bytes) -> dict[str, str]:
         if error.end == len(data) and error.reason == "unexpected end of data":
             return {"body": data.decode(errors="ignore"), "encoding": "utf-8"}
         return {"body": base64.b64encode(data).decode(), "encoding": "base64"}
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runners.gateway import connections
+from runners.network import http_client
 from runners.network.allowlist import Address
 from runners.network.egress import EgressPolicy
 from tests.support.runners.runner_calls import call, failure_details, target_at
@@ -33,12 +34,12 @@ def test_a_runner_with_a_trusted_certificate_is_called_over_tls(
 ) -> None:
     tls = self_signed(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
-    connections._certificates.cache_clear()
+    http_client._certificates.cache_clear()
     try:
         with stub_runner(responding_with(OK), tls) as runner:
             assert call(runner.url, times=2).output == "x"
     finally:
-        connections._certificates.cache_clear()
+        http_client._certificates.cache_clear()
     assert runner.connections == 1
 
 

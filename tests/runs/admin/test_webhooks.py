@@ -14,8 +14,7 @@ from decisions.models import AuditEntry
 from runs.models import Webhook, WebhookDelivery
 from runs.submission.services import cancel_run
 from runs.webhooks import services
-from runs.webhooks.deliveries import MAX_ATTEMPTS, claim_due_deliveries, settle
-from runs.webhooks.transport import WebhookResponse
+from runs.webhooks.deliveries import MAX_ATTEMPTS, WebhookResponse, claim_due_deliveries, settle
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
 HOOKS, DELIVERIES = "/admin/runs/webhook/", "/admin/runs/webhookdelivery/"

@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runs.webhooks.deliveries import claim_due_deliveries, settle
-from runs.webhooks.transport import WebhookResponse
+from runs.webhooks.deliveries import WebhookResponse, claim_due_deliveries, settle
 from tests.support.rest.rest import json_of, refusal, submission
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]

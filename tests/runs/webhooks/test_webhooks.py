@@ -17,8 +17,7 @@ from runs.lifecycle.state_machine import move
 from runs.models import Run, RunStatus, Webhook, WebhookDelivery
 from runs.submission.services import cancel_run, retry_run
 from runs.webhooks import services
-from runs.webhooks.deliveries import claim_due_deliveries, settle
-from runs.webhooks.transport import WebhookResponse
+from runs.webhooks.deliveries import WebhookResponse, claim_due_deliveries, settle
 from tests.support.runs.webhook_receiver import Receiver
 from tests.support.runs.webhooks import audit_actions, deliver, is_signed, submit_canceled
 
