@@ -25,9 +25,9 @@ VENDOR = {
     "decisions/audit/query.py": ("decisions/audit/test_query.py",),
     "decisions/audit/sealer.py": ("decisions/audit/test_sealer.py",),
     "decisions/audit/verify.py": ("decisions/audit/test_tamper_detection.py",),
+    "decisions/infra/preconditions.py": ("runs/admission/*",),
     "decisions/migrations/*": ("decisions/audit/test_append_only_rows.py", "decisions/models/*"),
     "runs/admin/runs/columns.py": ("runs/admin/test_run_list.py",),
-    "runs/execution/admission.py": ("runs/execution/test_cached_admission_*.py",),
     "runs/installation/backups/*": ("runs/installation/test_backup.py",),
     "runs/installation/health/checks.py": ("config/test_health.py",),
     "runs/lifecycle/*": (

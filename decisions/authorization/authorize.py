@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,10 +18,11 @@ from django.db import IntegrityError, transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
-from decisions.authorization.policy import Verdict, evaluate
+from decisions.authorization.policy import Verdict, current_policy
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
+from decisions.infra.preconditions import Precondition
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, DecisionMode
 from decisions.security.keys import macs
 from decisions.security.logs import redact_value
@@ -89,12 +90,15 @@ class Authorization:
         decision: allow, deny, or confirm: a person's confirmation is required and still missing.
         confirmation: the confirmation of exactly this call, waiting or decided.
         supersedes: the id of an earlier decision on this call that no longer applies to it.
+        precondition: that the policy rules have not changed since; the statement that starts the
+            call tests it.
     """
 
     verdict: Verdict
     decision: str
     confirmation: Confirmation | None = None
     supersedes: int | None = None
+    precondition: Precondition | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -109,14 +113,16 @@ def authorize(call: ToolCallRequest) -> Authorization:
 
     A confirmation of other arguments does not count: it is superseded.
     """
-    verdict = evaluate(
+    policy = current_policy(
         principal_id=call.principal_id,
         tenant_id=call.tenant_id,
         workspace_id=call.workspace_id,
-        tool=call.tool,
-        target_id=call.target_id,
-        is_builtin=call.is_builtin,
     )
+    verdict = policy.evaluate(call.tool, call.target_id, is_builtin=call.is_builtin)
+    return replace(_with_confirmation(call, verdict), precondition=policy.precondition)
+
+
+def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization:
     if verdict.decision != "confirm" and not (
         call.may_have_confirmation and verdict.decision == "allow"
     ):

@@ -81,8 +81,8 @@ class CallerPolicy:
 
     @property
     def precondition(self) -> Precondition:
-        """The SQL condition (PostgreSQL) that these still are the active rules."""
-        return Precondition(f"({_STAMP}) IS NOT DISTINCT FROM %s", (self.stamp,))
+        """The condition that these still are the active rules."""
+        return Precondition(f"COALESCE(({_STAMP}), '') = %s", (self.stamp or "",))
 
     def evaluate(self, tool: str, target_id: str | None, *, is_builtin: bool = False) -> Verdict:
         """Return the policy decision on one call."""
@@ -126,17 +126,16 @@ def evaluate(
     Args:
         is_builtin: the tool is built in, also if it works on a target, such as a folder.
     """
-    callers = frozenset({"", tenant_id, workspace_id, principal_id})
-    return CallerPolicy(callers, _rules()).evaluate(tool, target_id, is_builtin=is_builtin)
+    policy = current_policy(
+        principal_id=principal_id, tenant_id=tenant_id, workspace_id=workspace_id
+    )
+    return policy.evaluate(tool, target_id, is_builtin=is_builtin)
 
 
 def current_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
-    """Return the current policy for one caller, to show the decisions on many tools.
-
-    A call that is made is evaluated by `evaluate`.
-    """
-    callers = frozenset({"", tenant_id, workspace_id, principal_id})
-    return CallerPolicy(callers, _rules())
+    """Return the current policy for one caller; one small query, whatever the number of rules."""
+    callers, rules = frozenset({"", tenant_id, workspace_id, principal_id}), _rules()
+    return CallerPolicy(callers, rules.by_tool, rules.stamp)
 
 
 def cached_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
@@ -163,8 +162,8 @@ def _default(tool: str, target_id: str | None) -> Verdict:
     return Verdict("allow", "default: own tools")
 
 
-def _rules() -> Mapping[str, list[_Rule]]:
-    """Return the active rules by tool; reads them again when the stamp changed.
+def _rules() -> _RuleSet:
+    """Return the active rules; reads them again when the stamp changed.
 
     The stamp is read before the rules and written after them, so that cached rules are never older
     than their stamp.
@@ -176,7 +175,7 @@ def _rules() -> Mapping[str, list[_Rule]]:
     cached = _RuleCache.rules
     if cached.stamp != stamp:
         cached = _RuleCache.rules = _RuleSet(stamp, _read_rules() if stamp is not None else {})
-    return cached.by_tool
+    return cached
 
 
 def _read_rules() -> dict[str, list[_Rule]]:

@@ -15,8 +15,6 @@ import orjson
 from django.db import connection
 from django.db.models import JSONField, Model
 
-from decisions.infra.preconditions import Precondition
-
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 ModelRow = TypeVar("ModelRow", bound=Model)
@@ -78,13 +76,6 @@ def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | Non
     with _prepared(statement, params, _thread_cursor.on) as cursor:
         row: tuple[Any, ...] | None = cursor.fetchone()
     return row
-
-
-def all_hold(preconditions: Sequence[Precondition]) -> bool:
-    """Tell whether all preconditions hold, in one round trip."""
-    wheres = " AND ".join(one.sql for one in preconditions)
-    params = [param for one in preconditions for param in one.params]
-    return execute_prepared(f"SELECT 1 WHERE {wheres}", params) is not None
 
 
 class _ThreadCursor(threading.local):

@@ -1,10 +1,12 @@
-"""A cache of targets by caller. The statement that starts a call with a cached target checks the
-target's precondition: that it has not changed since it was read.
+"""A cache of targets by caller. The statement that starts a call tests the target's precondition:
+that it has not changed since it was read.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+
+from django.db import connection
 
 from decisions.infra.preconditions import Precondition
 from runners.models import ExecutionTarget
@@ -29,8 +31,9 @@ def cache_target(caller: Caller, target: ExecutionTarget) -> None:
 def is_unchanged(target: ExecutionTarget) -> Precondition:
     """Return the precondition that a target is enabled and has not changed since it was read."""
     # updated_at as well: a target may be deleted and another one created with its id.
+    updated_at = connection.ops.adapt_datetimefield_value(target.updated_at)
     return Precondition(
         "EXISTS (SELECT 1 FROM runners_executiontarget"
         " WHERE id = %s AND version = %s AND updated_at = %s AND enabled)",
-        (target.id, target.version, target.updated_at),
+        (target.id, target.version, updated_at),
     )

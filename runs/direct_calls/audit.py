@@ -16,6 +16,7 @@ from decisions.authorization.authorize import ToolCallRequest
 from decisions.identity.principals import Principal
 from runners.gateway.request import RunnerTarget
 from runners.invocation.workspace_errors import FailedCall, failed_call
+from runners.models import ExecutionTarget
 from runners.tools.base import Effect, Tool, ToolResult
 from runners.workspace.workspace import ProjectWorkspace
 from runs.direct_calls.idempotency import StoredOutcome, store_outcome
@@ -28,7 +29,7 @@ class AdmittedCall:
     """A valid and authorized call.
 
     Attributes:
-        target: the workspace or runner that performs it; None for other tools.
+        target: the workspace or runner that performs it, and its row; None for other tools.
         blobs: the artifacts that the tool stored.
         earlier_outcome: the outcome of an earlier call with the same key; this one is not made.
     """
@@ -39,6 +40,7 @@ class AdmittedCall:
     call_id: str
     blobs: list[StoredBlob] = field(default_factory=list)
     earlier_outcome: StoredOutcome | None = None
+    target_row: ExecutionTarget | None = None
 
     @property
     def is_keyed(self) -> bool:

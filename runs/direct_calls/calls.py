@@ -13,12 +13,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from django.db import transaction
-
 from artifacts.services import store_blob
 from decisions.audit.record import record
-from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
-from decisions.errors import InvalidInput, Refused, ToolNotFound
+from decisions.authorization.authorize import tool_call_request
+from decisions.errors import Conflict, InvalidInput, Refused, ToolNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.infra.threads import in_thread
@@ -31,13 +29,17 @@ from runners.invocation.fallback import falls_back
 from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.workspace_errors import failed_call
 from runners.remote_tools.lookup import KIND, find_tool, is_remote_call
-from runners.targets.runner_endpoint import find_runner, runner_of
+from runners.targets.cache import is_unchanged
+from runners.targets.runner_endpoint import find_runner
 from runners.targets.targets import Caller, choose_target
-from runners.targets.workspaces import check_may_use, open_workspace
+from runners.targets.workspaces import find_target
 from runners.tools.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.cancellation import run_to_completion
 from runners.workspace.workspace import ProjectWorkspace
+from runs.admission.direct_calls import start_direct_call
+from runs.admission.step_calls import CHANGED_MEANWHILE, MAX_TRIES
+from runs.admission.targets import open_call_target
 from runs.direct_calls.as_run import submit_call, wait_for_call
 from runs.direct_calls.audit import (
     AdmittedCall,
@@ -56,7 +58,6 @@ from runs.lifecycle.in_flight_calls import (
     INTERRUPTED,
     DirectCallOfRun,
     aborted_call_data,
-    start_direct_call,
 )
 from runs.task_templates.large_outputs import fit_call_output
 
@@ -143,18 +144,27 @@ def _admit(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
     The start of a call that a worker performs is committed with its run instead.
     """
     with recording_refusals(principal=principal, name=request.name):
-        admitted = _validated(principal, request)
-        if admitted.tool.uses_browser:
-            return admitted
-        if admitted.is_keyed and (earlier := find_stored_outcome(admitted.request)) is not None:
-            return replace(admitted, earlier_outcome=earlier)
-        approval = admit_call(admitted.request)
-        with transaction.atomic():
-            use_approval(approval)
-            if admitted.is_keyed:
-                claim_key(admitted.request, admitted.call_id, fallback_for=request.fallback_for)
-            start_direct_call(admitted.call_id, started_event(principal, admitted))
-    return admitted
+        for _ in range(MAX_TRIES):
+            admitted = _validated(principal, request)
+            if admitted.tool.uses_browser:
+                return admitted
+            if admitted.is_keyed and (earlier := find_stored_outcome(admitted.request)) is not None:
+                return replace(admitted, earlier_outcome=earlier)
+            if _start(principal, admitted, request):
+                return admitted
+        raise Conflict(CHANGED_MEANWHILE)
+
+
+def _start(principal: Principal, admitted: AdmittedCall, request: DirectCallRequest) -> bool:
+    def claim() -> None:
+        if admitted.is_keyed:
+            claim_key(admitted.request, admitted.call_id, fallback_for=request.fallback_for)
+
+    event = started_event(principal, admitted)
+    unchanged = [] if admitted.target_row is None else [is_unchanged(admitted.target_row)]
+    return start_direct_call(
+        admitted.request, admitted.call_id, event, preconditions=unchanged, write_first=claim
+    )
 
 
 def _validated(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
@@ -183,27 +193,26 @@ def _on_runner(principal: Principal, request: DirectCallRequest) -> tuple[Tool, 
 
 
 def _for_tool(principal: Principal, tool: Tool, request: DirectCallRequest) -> AdmittedCall:
-    if tool.kind == KIND:
-        caller = Caller.of(principal)
-        runner = runner_of(find_runner(caller, request.target_id), caller)
-        use = tool_call_request(
-            principal, tool.name, request.args, target_id=runner.target_id, key=request.key
-        )
-        return AdmittedCall(tool, use, runner, new_id("call_"))
-    workspace = None
-    if tool.kind == "workspace":  # before the arguments: a missing target is the first error
-        offered = tuple(request.offered) if request.offered is not None else None
-        caller = Caller.of(principal)
-        workspace = open_workspace(caller, request.target_id, offered=offered, tool=tool.name)
-        check_may_use(tool, workspace, trust=principal.trust)
+    caller, is_builtin, row = Caller.of(principal), tool.kind != KIND, None
+    if not is_builtin:
+        row = find_runner(caller, request.target_id)
+    elif tool.kind == "workspace":
+        row = find_target(caller, request.target_id)
     elif request.target_id is not None:
         raise InvalidInput(f"targetId: {tool.name} takes no target; omit it.")
-    args = check_args(tool, request.args)
-    target_id = workspace.target_id if workspace is not None else None
+    target = None
+    if row is not None:  # before the arguments: a target that cannot be used is the first error
+        offered = tuple(request.offered) if request.offered is not None else None
+        target = open_call_target(caller, row, tool.name, is_builtin=is_builtin, offered=offered)
     use = tool_call_request(
-        principal, tool.name, args, target_id=target_id, key=request.key, is_builtin=True
+        principal,
+        tool.name,
+        check_args(tool, request.args) if is_builtin else request.args,
+        target_id=None if row is None else row.id,
+        key=request.key,
+        is_builtin=is_builtin,
     )
-    return AdmittedCall(tool, use, workspace, new_id("call_"))
+    return AdmittedCall(tool, use, target, new_id("call_"), target_row=row)
 
 
 def _context(

@@ -21,8 +21,8 @@ from decisions.security.logs import hiding
 from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
 from runners.tools.base import Effect
+from runs.admission.first_call import FirstCall, admit_first_call, planned_call, start_events
 from runs.execution.event_buffer import EventBuffer, stored_bytes
-from runs.execution.first_call import FirstCall, admit_first_call, planned_call, start_events
 from runs.execution.resources import RunResources
 from runs.execution.running_steps import (
     DatabaseRequest,

@@ -22,13 +22,13 @@ from runners.errors import ToolFailed, ToolTimeout
 from runners.invocation.event_loop import get_loop
 from runners.tools.base import Effect
 from runners.trust import TrustLevel
+from runs.admission.first_call import FirstCall
 from runs.events.types import EventType
 from runs.execution.failure_capture import (
     add_evidence,
     mark_refusal_reported,
     start_trace_if_required,
 )
-from runs.execution.first_call import FirstCall
 from runs.execution.page_recovery import restore_page
 from runs.execution.resources import RunResources
 from runs.execution.step_context import StepRun

@@ -29,17 +29,18 @@ from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.step_call import StepCall
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runners.workspace.workspace import ProjectWorkspace
-from runs.agent.history import HistoryMessage, messages_before
-from runs.events.types import EVENT_TYPES, EventType
-from runs.execution.admission import CallTarget, admit_call
-from runs.execution.authorization import (
+from runs.admission.authorization import (
     page_lost_error,
     record_fallback,
     replayed_call,
     request_of_step,
     trust_of,
 )
-from runs.execution.first_call import FirstCall
+from runs.admission.first_call import FirstCall
+from runs.admission.step_calls import admit_call
+from runs.admission.targets import CallTarget
+from runs.agent.history import HistoryMessage, messages_before
+from runs.events.types import EVENT_TYPES, EventType
 from runs.failpoints import hit
 from runs.journal.interruptions import CallFailed, NeedsAnswer, NeedsPerson, TakenOver
 from runs.lifecycle.call_records import CallRecord

@@ -20,7 +20,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from decisions.audit.record import AuditEvent, entry_for, record
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.infra.preconditions import Precondition
+from decisions.infra.preconditions import Precondition, all_hold
 from decisions.infra.prepared_statements import SqlStatement
 from decisions.infra.processes import has_ended, process_identity
 from decisions.models import AuditEntry
@@ -51,13 +51,13 @@ class DirectCallOfRun:
     def start_with(self, run_id: str) -> None:
         """Record that it starts, with the id of its run, in the caller's transaction."""
         metadata = {**self.started_event.metadata, "runId": run_id}
-        start_direct_call(self.call_id, replace(self.started_event, metadata=metadata))
+        start_call(self.call_id, replace(self.started_event, metadata=metadata))
 
 
 @dataclass(slots=True)
 class CallStart:
-    """The start of a step's first call, written in the PostgreSQL statement that starts the step.
-    If a precondition does not hold, the step starts without the call.
+    """The start of a step's first call, written by the transition that starts the step. If a
+    precondition does not hold, the step starts without the call.
 
     Attributes:
         row, entry: the row of the call in flight, and the audit row of its start.
@@ -93,46 +93,52 @@ def aborted_call_data(code: str, tool: str, details: Mapping[str, Any]) -> dict[
     return {"ok": False, "code": code, **effect}
 
 
-def start_direct_call(call_id: str, started_event: AuditEvent) -> None:
-    """Record the start of a direct call, in the caller's transaction."""
-    _open_call(call_id, started_event).save(force_insert=True)
-    record(started_event)
-
-
-def start_run_call(
-    call_id: str, started_event: AuditEvent, run: Run, *, preconditions: Sequence[Precondition] = ()
+def start_call(
+    call_id: str,
+    started_event: AuditEvent,
+    *,
+    run: Run | None = None,
+    preconditions: Sequence[Precondition] = (),
 ) -> bool:
-    """Record the start of a call of a run's step; commits.
+    """Record the start of a call, in the caller's transaction or one of its own.
 
-    False where the run is no longer under this lease, or a precondition does not hold (they are
-    tested on PostgreSQL only): then nothing was written, and the call must not be made.
+    False where a precondition does not hold, or the run is no longer under this lease: then nothing
+    was written, and the call must not be made.
+
+    Args:
+        run: the run whose step makes the call; None for a direct call.
     """
-    call = _open_call(call_id, started_event, run_id=run.id, epoch=run.epoch)
+    of_run = {} if run is None else {"run_id": run.id, "epoch": run.epoch}
+    call = _open_call(call_id, started_event, **of_run)
     if connection.vendor == "postgresql":
         return _insert_in_one_statement(call, entry_for(started_event), run, preconditions)
-    leased = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)
     with transaction.atomic():
-        if not leased.exists():
+        if not (run is None or is_leased(run)) or not all_hold(preconditions):
             return False
         call.save(force_insert=True)
         record(started_event)
     return True
 
 
+def is_leased(run: Run) -> bool:
+    """Tell whether the run is still under the lease with which it was read."""
+    rows = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)
+    return rows.exists()
+
+
 def _insert_in_one_statement(
-    call: OpenCall, entry: AuditEntry, run: Run, preconditions: Sequence[Precondition]
+    call: OpenCall, entry: AuditEntry, run: Run | None, preconditions: Sequence[Precondition]
 ) -> bool:
     """One round trip and one commit, which are most of what a call on a runner costs."""
     statement = SqlStatement()
-    wheres = ["id = %s AND epoch = %s AND status = %s", *(known.sql for known in preconditions)]
-    statement.add(
-        "r",
-        f"SELECT id FROM runs_run WHERE {' AND '.join(wheres)} FOR UPDATE",  # noqa: S608
-        run.id,
-        run.epoch,
-        RunStatus.RUNNING.value,
-        *(param for known in preconditions for param in known.params),
-    )
+    wheres = [condition.sql for condition in preconditions] or ["true"]
+    params = [param for condition in preconditions for param in condition.params]
+    if run is None:
+        statement.add("r", f"SELECT 1 AS id WHERE {' AND '.join(wheres)}", *params)
+    else:
+        wheres = ["id = %s AND epoch = %s AND status = %s", *wheres]
+        rows = f"SELECT id FROM runs_run WHERE {' AND '.join(wheres)} FOR UPDATE"  # noqa: S608
+        statement.add("r", rows, run.id, run.epoch, RunStatus.RUNNING.value, *params)
     statement.insert("opened", [call])
     statement.insert("audited", [entry])
     return statement.run("SELECT id FROM r") is not None

@@ -15,6 +15,7 @@ from django.db.models import F, Q
 from artifacts.models import Artifact
 from artifacts.services import artifact_rows, start_expiry
 from decisions.audit.record import AuditEvent, entry_for
+from decisions.infra.preconditions import all_hold
 from decisions.models import AuditEntry
 from runs.events.notify import publish_after_commit
 from runs.lifecycle import slots, transition_sql
@@ -146,6 +147,12 @@ def _apply(change: Transition, now: datetime) -> int | None:
         )
     )
     AuditEntry.objects.bulk_create(entry_for(event) for event in change.audit_events)
+    for step in change.steps:
+        start = step.call_start
+        if start is not None and all_hold(start.preconditions):
+            start.row.save(force_insert=True)
+            start.entry.save(force_insert=True)
+            start.is_written = True
     return last_seq
 
 

@@ -479,8 +479,8 @@ _TOOL_CALLS = (
         "A worker whose lease ended starts no tool call",
         Patch(
             "runs/lifecycle/in_flight_calls.py",
-            old="leased = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)",
-            new="leased = Run.objects.filter(id=run.id)",
+            old="rows = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)",
+            new="rows = Run.objects.filter(id=run.id)",
         ),
         failing_test="tests/runs/lifecycle/test_in_flight_calls.py::"
         "test_the_calls_of_a_lost_worker_are_ended_and_it_starts_no_more",
@@ -523,22 +523,22 @@ _TOOL_CALLS = (
         "A rule created since the worker cached policy applies to the next call: the statement that"
         " opens it tests the stamp of the rules",
         Patch(
-            "runs/execution/admission.py",
-            old='Authorization(verdict, "allow"), policy.precondition',
-            new='Authorization(verdict, "allow"), Precondition("TRUE", ())',
+            "runs/admission/authorization.py",
+            old='Authorization(verdict, "allow", precondition=policy.precondition)',
+            new='Authorization(verdict, "allow")',
         ),
-        failing_test="tests/runs/execution/test_cached_admission_of_runner_calls.py::test_a_new_deny_rule_applies_to_the_next_call",
+        failing_test="tests/runs/admission/test_cached_admission_of_runner_calls.py::test_a_new_deny_rule_applies_to_the_next_call",
     ),
     Guard(
         "cached-target-tested",
         "A target changed since the worker cached it is read again: the statement that opens the"
         " call tests it",
         Patch(
-            "runs/execution/admission.py",
-            old="[*preconditions, is_unchanged(known)]",
-            new="preconditions",
+            "runs/admission/step_calls.py",
+            old="    preconditions.append(is_unchanged(row))\n",
+            new="",
         ),
-        failing_test="tests/runs/execution/test_cached_admission_of_runner_calls.py::test_a_target_with_a_new_endpoint_is_called_there",
+        failing_test="tests/runs/admission/test_cached_admission_of_runner_calls.py::test_a_target_with_a_new_endpoint_is_called_there",
     ),
     Guard(
         "first-call-tests-its-preconditions",
@@ -548,7 +548,7 @@ _TOOL_CALLS = (
             old='f"SELECT r.id FROM r WHERE {wheres}"',
             new='f"SELECT r.id FROM r WHERE TRUE OR {wheres}"',
         ),
-        failing_test="tests/runs/execution/test_cached_admission_of_local_calls.py::"
+        failing_test="tests/runs/admission/test_cached_admission_of_local_calls.py::"
         "test_a_rule_created_during_the_turn_of_the_model_applies_to_its_next_call",
     ),
     Guard(
@@ -556,9 +556,9 @@ _TOOL_CALLS = (
         "A call that the cache admits is not made while a person has the page: the statement that"
         " opens it tests the task",
         Patch(
-            "runs/execution/admission.py",
-            old="authorization, *preconditions = *allowed, *_page_not_taken_over(run)",
-            new="authorization, *preconditions = allowed",
+            "runs/admission/step_calls.py",
+            old="    preconditions = _page_not_taken_over(run)\n",
+            new="    preconditions: list[Precondition] = []\n",
         ),
         failing_test="tests/runs/conversations/test_takeover.py::test_a_call_in_flight_ends_and_no_further_tool_is_called",
     ),
@@ -566,7 +566,7 @@ _TOOL_CALLS = (
         "call-waits-for-the-takeover",
         "No tool is called while a person has taken over the page",
         Patch(
-            "runs/execution/authorization.py",
+            "runs/admission/authorization.py",
             old="    if run.task_id is not None and Task.objects.is_taken_over(run.task_id):\n"
             "        return None\n",
             new="",
@@ -577,7 +577,7 @@ _TOOL_CALLS = (
         "denied-step",
         "A step's call that policy denies is not made",
         Patch(
-            "runs/execution/authorization.py",
+            "runs/admission/authorization.py",
             old='if authorization.decision == "deny":',
             new="if False:",
         ),
@@ -599,7 +599,7 @@ _TOOL_CALLS = (
         "refusal-outlives-its-rule",
         "A call that a person refused is not admitted by the cache once its rule is retired",
         Patch(
-            "runs/execution/admission.py",
+            "runs/admission/authorization.py",
             old="    if request.may_have_confirmation:\n        return None\n",
             new="",
         ),
@@ -609,7 +609,7 @@ _TOOL_CALLS = (
         "replayed-call-unchanged",
         "A resumed step that calls another tool, or with other arguments, than before fails",
         Patch(
-            "runs/execution/authorization.py",
+            "runs/admission/authorization.py",
             old='if call["tool"] != request.tool or call["digest"] not in request.digests:',
             new="if False:",
         ),
@@ -620,7 +620,7 @@ _TOOL_CALLS = (
         "approval-of-its-own-call",
         "The approval of a direct call covers that call of its run alone",
         Patch(
-            "runs/execution/authorization.py",
+            "runs/admission/authorization.py",
             old="is_approved = confirmations.was_approved(\n"
             "            approved, digests=request.digests, principal_id=request.principal_id\n"
             "        )",
@@ -963,7 +963,7 @@ _SECRETS = (
         " display of arguments mask it)",
         (
             Patch(
-                "runs/execution/authorization.py",
+                "runs/admission/authorization.py",
                 old="        display_args=masker.value(call.args),\n",
                 new="",
             ),
@@ -1250,11 +1250,59 @@ _DIRECT_CALLS = (
         "direct-call-policy",
         "A direct call that policy denies is not made",
         Patch(
-            "runs/direct_calls/calls.py",
-            old="        approval = admit_call(admitted.request)\n",
-            new="        approval = None\n",
+            "runs/admission/direct_calls.py",
+            old="    approval = admit_call(request)\n",
+            new="    approval = None\n",
         ),
         failing_test="tests/runs/direct_calls/test_tool_calls.py::test_a_denied_tool_is_not_called[rest]",
+    ),
+    Guard(
+        "direct-call-tests-policy",
+        "A rule created after a direct call was authorized applies to it: the statement that starts"
+        " the call tests the stamp of the rules",
+        Patch(
+            "runs/admission/direct_calls.py",
+            old="preconditions=[policy.precondition, *preconditions]",
+            new="preconditions=preconditions",
+        ),
+        failing_test="tests/runs/admission/test_admission_of_direct_calls.py::"
+        "test_a_rule_created_after_the_authorization_denies_the_call[rest]",
+    ),
+    Guard(
+        "direct-call-tests-target",
+        "A target disabled after a direct call was authorized is not used: the statement that"
+        " starts the call tests the target",
+        Patch(
+            "runs/direct_calls/calls.py",
+            old="[] if admitted.target_row is None else [is_unchanged(admitted.target_row)]",
+            new="[]",
+        ),
+        failing_test="tests/runs/admission/test_admission_of_direct_calls.py::"
+        "test_a_folder_disabled_after_the_authorization_is_not_used[rest]",
+    ),
+    Guard(
+        "call-start-preconditions-on-sqlite",
+        "A call starts only if its preconditions hold",
+        Patch(
+            "runs/lifecycle/in_flight_calls.py",
+            old=" or not all_hold(preconditions):",
+            new=":",
+        ),
+        failing_test="tests/runs/admission/test_admission_of_direct_calls.py::"
+        "test_a_rule_created_after_the_authorization_denies_the_call[rest]",
+        database="sqlite",
+    ),
+    Guard(
+        "first-call-tests-its-preconditions-on-sqlite",
+        "A call that starts with its step starts only if its preconditions hold",
+        Patch(
+            "runs/lifecycle/transition.py",
+            old="if start is not None and all_hold(start.preconditions):",
+            new="if start is not None:",
+        ),
+        failing_test="tests/runs/admission/test_cached_admission_of_local_calls.py::"
+        "test_a_rule_created_during_the_turn_of_the_model_applies_to_its_next_call",
+        database="sqlite",
     ),
     Guard(
         "direct-call-scope",

@@ -65,7 +65,7 @@ def started_event(resource_id: str = "write_to_file") -> AuditEvent:
 
 
 def start_call(lease: Lease) -> bool:
-    return in_flight_calls.start_run_call(f"call_{lease.epoch}", started_event(), lease.run)
+    return in_flight_calls.start_call(f"call_{lease.epoch}", started_event(), run=lease.run)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_the_calls_of_a_lost_worker_are_ended_and_it_starts_no_more(submit: Subm
     assert start_call(lease)
     end_leases_of_worker("w1", beat=0, reason="test")
     assert audited_calls() == aborted("WORKER_LOST")
-    assert not in_flight_calls.start_run_call("call_late", started_event(), lease.run)
+    assert not in_flight_calls.start_call("call_late", started_event(), run=lease.run)
     assert (audited_calls(), OpenCall.objects.count()) == (aborted("WORKER_LOST"), 0)
     assert fresh(run_id).status == "running"
 
@@ -182,9 +182,9 @@ def test_a_worker_whose_run_was_canceled_starts_no_call(
 
     def cancel_first(*args: Any, **kwargs: Any) -> bool:
         cancel_run(principal=principal, run_id=run_id)
-        return in_flight_calls.start_run_call(*args, **kwargs)
+        return in_flight_calls.start_call(*args, **kwargs)
 
-    monkeypatch.setattr("runs.execution.admission.start_run_call", cancel_first)
+    monkeypatch.setattr("runs.admission.step_calls.start_call", cancel_first)
     worker.work()
     assert (audited_calls(), fresh(run_id).status) == ([], "canceled")
 
@@ -217,8 +217,8 @@ def ended_process() -> str:
 @pytest.mark.usefixtures("db")
 def test_the_scheduler_ends_direct_calls_of_a_killed_process(ended_process: str) -> None:
     for name in ("dead", "alive"):
-        in_flight_calls.start_direct_call(f"call_{name}", started_event())
-    in_flight_calls.start_direct_call("call_reads", started_event("read_file"))
+        in_flight_calls.start_call(f"call_{name}", started_event())
+    in_flight_calls.start_call("call_reads", started_event("read_file"))
     OpenCall.objects.exclude(id="call_alive").update(process=ended_process)
     assert in_flight_calls.abort_stale_calls() == 2
     assert audited_calls()[3:] == [
@@ -231,7 +231,7 @@ def test_the_scheduler_ends_direct_calls_of_a_killed_process(ended_process: str)
 
 @pytest.mark.usefixtures("db")
 def test_a_direct_call_on_another_machine_is_aborted_after_an_hour() -> None:
-    in_flight_calls.start_direct_call("call_x", started_event())
+    in_flight_calls.start_call("call_x", started_event())
     OpenCall.objects.update(process="elsewhere:1:1:1")
     assert in_flight_calls.abort_stale_calls() == 0
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
@@ -246,7 +246,7 @@ def test_a_direct_call_on_another_machine_is_aborted_after_an_hour() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_attempts_end_a_call_once(principal: Principal) -> None:
     succeeded = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    in_flight_calls.start_direct_call("call_x", started_event())
+    in_flight_calls.start_call("call_x", started_event())
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     at_once(
         [

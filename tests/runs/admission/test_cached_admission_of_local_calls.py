@@ -18,7 +18,7 @@ from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, change_target
 from runs.execution.step_context import StepRun
 from runs.journal import writer
-from runs.lifecycle.in_flight_calls import start_run_call
+from runs.lifecycle.in_flight_calls import start_call
 from runs.models import OpenCall, RunStep
 from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
@@ -64,9 +64,6 @@ def codes(model: ModelServer) -> list[Any]:
     return [one.get("error", {}).get("code") for one in tool_results(model.requests[-1])]
 
 
-@pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="only PostgreSQL caches policy and target"
-)
 def test_a_cached_policy_and_target_are_not_read_again(
     model: ModelServer,
     submit_goal: SubmitGoal,
@@ -77,7 +74,7 @@ def test_a_cached_policy_and_target_are_not_read_again(
         raise AssertionError("it was read again")
 
     def forbid_reads() -> None:
-        monkeypatch.setattr("runs.execution.admission.find_target", refuse_read)
+        monkeypatch.setattr("runs.admission.step_calls.find_target", refuse_read)
         monkeypatch.setattr("decisions.authorization.policy._rules", refuse_read)
 
     meanwhile(model, forbid_reads)
@@ -132,22 +129,19 @@ def test_a_run_canceled_at_the_start_of_a_cached_call_does_not_make_it(
     assert (run.status, call_count, OpenCall.objects.count()) == ("canceled", 1, 0)
 
 
-@pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="other databases record a call by itself"
-)
 def test_a_cached_call_is_recorded_with_the_start_of_its_step(
     model: ModelServer,
     submit_goal: SubmitGoal,
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    start, recorded_alone = start_run_call, list[str]()
+    start, recorded_alone = start_call, list[str]()
 
     def count(call_id: str, *args: Any, **options: Any) -> bool:
         recorded_alone.append(call_id)
         return start(call_id, *args, **options)
 
-    monkeypatch.setattr("runs.execution.admission.start_run_call", count)
+    monkeypatch.setattr("runs.admission.step_calls.start_call", count)
     model.script = [Turn("", [read(1), read(2)]), Turn("", [read(3)]), complete()]
     run = execute_run(submit_goal(), worker)
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")

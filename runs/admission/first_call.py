@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from decisions.authorization.authorize import Authorization, ToolCallRequest
+from decisions.authorization.authorize import ToolCallRequest
 from decisions.security.masking import Masker
 from runners.invocation.step_call import StepCall
-from runs.execution.admission import CallTarget, cached_admission, started_event
-from runs.execution.authorization import request_of_step
+from runs.admission.authorization import request_of_step
+from runs.admission.step_calls import cached_admission, started_event
+from runs.admission.targets import CallTarget
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent
 from runs.lifecycle.in_flight_calls import CallStart
@@ -24,7 +25,6 @@ class FirstCall:
 
     request: ToolCallRequest
     call: CallRecord
-    authorization: Authorization
     target: CallTarget
     start: CallStart
 
@@ -51,12 +51,10 @@ def admit_first_call(
     if run.shared or template.needs_browser(row.input):
         return None
     request = request_of_step(run, index=row.index, call=planned, masker=masker)
-    if (cached := cached_admission(run, request)) is None:
-        return None
-    authorization, target, preconditions = cached
-    if target is None:
+    admission = cached_admission(run, request)
+    if admission is None or admission.target is None:
         return None
     call = CallRecord.of(request)
     event = started_event(run, request, call)
-    start = CallStart.of_run(call.call_id, event, run, preconditions=preconditions)
-    return FirstCall(request, call, authorization, target, start)
+    start = CallStart.of_run(call.call_id, event, run, preconditions=admission.preconditions)
+    return FirstCall(request, call, admission.target, start)

@@ -5,11 +5,13 @@ taken over the page.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import authorize, confirmations
 from decisions.authorization.authorize import Authorization, ToolCallRequest
+from decisions.authorization.policy import cached_policy
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.security.masking import Masker
 from runners.errors import PageLost, ToolFailed
@@ -70,6 +72,23 @@ def replayed_call(
     return call
 
 
+def authorize_cached(request: ToolCallRequest) -> Authorization | None:
+    """Return the authorization of a call that the cached policy allows, without a query; None for
+    any other decision, or where a person may have been asked about the call.
+    """
+    if request.may_have_confirmation:
+        return None
+    policy = cached_policy(
+        principal_id=request.principal_id,
+        tenant_id=request.tenant_id,
+        workspace_id=request.workspace_id,
+    )
+    verdict = policy.evaluate(request.tool, request.target_id, is_builtin=request.is_builtin)
+    if verdict.decision != "allow":
+        return None
+    return Authorization(verdict, "allow", precondition=policy.precondition)
+
+
 def authorize_call(run: Run, request: ToolCallRequest) -> Authorization | Refused | None:
     """Return the authorization of a step's call; on the run's database thread.
 
@@ -88,7 +107,7 @@ def authorize_call(run: Run, request: ToolCallRequest) -> Authorization | Refuse
         is_approved = confirmations.was_approved(
             approved, digests=request.digests, principal_id=request.principal_id
         )
-        return Authorization(authorization.verdict, "allow") if is_approved else authorization
+        return replace(authorization, decision="allow") if is_approved else authorization
     if authorization.decision == "deny":
         authorize.record_denial(request, authorization)
         return authorize.denial(request, authorization)

@@ -1,5 +1,5 @@
 """A worker caches policy and the runner's target after its first call. A later change of either
-applies to the next call all the same. On databases other than PostgreSQL nothing is cached.
+applies to the next call all the same.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
 from decisions.identity.principals import Principal
@@ -84,9 +83,6 @@ def execute(worker: WorkerProcess, run_id: str) -> Run:
     return Run.objects.get(id=run_id)
 
 
-@pytest.mark.skipif(
-    connection.vendor != "postgresql", reason="only PostgreSQL caches policy and target"
-)
 def test_the_next_call_queries_neither_rules_nor_the_target(
     target: ExecutionTarget,
     worker: WorkerProcess,
@@ -97,7 +93,7 @@ def test_the_next_call_queries_neither_rules_nor_the_target(
         raise AssertionError("it was read again")
 
     run_id = submit_calls(principal, calls=3)
-    monkeypatch.setattr("runs.execution.admission.find_runner", refuse_read)
+    monkeypatch.setattr("runs.admission.step_calls.find_runner", refuse_read)
     monkeypatch.setattr("decisions.authorization.policy._rules", refuse_read)
     run = execute(worker, run_id)
     assert (run.status, run.done_steps) == ("succeeded", 3)

@@ -1,0 +1,1 @@
+"""Admission of tool calls: policy, the target, and the statement that starts a call."""
