@@ -59,10 +59,21 @@ MIME_TYPES = {
 }
 
 
-def whole_handbook() -> str:
-    """Return the page with all chapters: its template with the chapters' content inserted."""
-    template = (PAGES / "handbook.html").read_text("utf-8")
-    return template.replace("<!-- chapters -->", "\n".join(_chapter(name) for name in CHAPTERS))
+def render_page(file: Path) -> str:
+    """Return a page with what pages share (head, navigation) and the chapters inserted."""
+    page = file.read_text("utf-8").replace("  <!-- head -->\n", _shared("head"))
+    address = "/" if file.name == "index.html" else f"/{file.name}"
+    links = _shared("navigation").replace(
+        f'<a href="{address}">', f'<a href="{address}" aria-current="page">'
+    )
+    page = page.replace("<!-- navigation -->\n", links)
+    if "<!-- chapters -->" in page:
+        page = page.replace("<!-- chapters -->", "\n".join(_chapter(name) for name in CHAPTERS))
+    return page
+
+
+def _shared(name: str) -> str:
+    return (PAGES.parent / f"{name}.html").read_text("utf-8")
 
 
 def _chapter(name: str) -> str:
@@ -216,5 +227,5 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _content(file: Path) -> tuple[bytes, str]:
     """Return a file's content and MIME type, without caching, so that edits show at once."""
-    body = whole_handbook().encode() if file.name == "handbook.html" else file.read_bytes()
+    body = render_page(file).encode() if file.suffix == ".html" else file.read_bytes()
     return body, MIME_TYPES[file.suffix]

@@ -16,7 +16,7 @@ import runners.actions.errors
 import runners.errors
 from runners.actions.errors import CdpLost
 from runners.errors import ToolFailed
-from runs.installation.demo.site import CHAPTERS, PAGES, whole_handbook
+from runs.installation.demo.site import CHAPTERS, PAGES, render_page
 
 HTML_FILES = sorted(PAGES.rglob("*.html"))
 VOID_TAGS = {"meta", "link", "input", "path", "rect", "circle"}
@@ -97,9 +97,11 @@ class Outline(HTMLParser):
 
 @pytest.mark.parametrize("file", HTML_FILES, ids=lambda file: file.name)
 def test_a_page_is_well_formed(file: Path) -> None:
-    page = file.read_text("utf-8")
+    page = render_page(file)
     outline = Outline(page)
     assert page.startswith("<!doctype html>\n<html lang=")
+    assert "<!--" not in page
+    assert page.count('charset="utf-8"') == 1
     assert outline.open == []
     assert [outline.tags.count(tag) for tag in ("h1", "main")] == [1, 1]
     assert re.search(r"<title>\S[^<]+</title>", page.partition("</head>")[0])
@@ -108,7 +110,7 @@ def test_a_page_is_well_formed(file: Path) -> None:
 
 @pytest.mark.parametrize("file", HTML_FILES, ids=lambda file: file.name)
 def test_a_page_links_only_to_existing_pages_of_the_site(file: Path) -> None:
-    addresses = set(Outline(file.read_text("utf-8")).addresses)
+    addresses = set(Outline(render_page(file)).addresses)
     assert all(address.startswith("/") and not address.startswith("//") for address in addresses)
     existing = {f"/{page.relative_to(PAGES).as_posix()}" for page in PAGES.rglob("*.*")}
     assert addresses <= existing | {"/", "/start"}
@@ -128,7 +130,7 @@ def test_the_events_are_inserted_only_by_a_script() -> None:
 
 
 def test_the_handbook_is_very_long_and_contains_every_chapter() -> None:
-    page = whole_handbook()
+    page = render_page(PAGES / "handbook.html")
     outline = Outline(page)
     assert len(re.sub(r"<[^>]+>|\s+", " ", page)) > 25_000
     assert page.count('<section class="chapter">') == len(CHAPTERS)
