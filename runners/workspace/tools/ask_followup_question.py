@@ -9,21 +9,7 @@ from pydantic import Field
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-
-REQUEST: dict[str, Any] = {
-    "$id": "ask_followup_question.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {"question": {"type": "string", "minLength": 1}},
-    "required": ["question"],
-}
-RESPONSE: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {"ack": {"const": True}},
-    "required": ["ack"],
-}
+from runners.workspace.host_tools import ACKNOWLEDGEMENT, text_request
 
 
 class AskFollowupQuestion(Closed):
@@ -37,8 +23,8 @@ class AskFollowupQuestion(Closed):
     kind="workspace",
     effect=Effect.READ,
     timeout_ms=5_000,
-    request=REQUEST,
-    response=RESPONSE,
+    request=text_request("ask_followup_question", "question"),
+    response=ACKNOWLEDGEMENT,
 )
 async def ask_followup_question(args: AskFollowupQuestion, ctx: ToolContext) -> Mapping[str, Any]:
     """Ask the user a question that you need answered before you can continue; the host shows it.

@@ -9,21 +9,7 @@ from pydantic import Field
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-
-REQUEST: dict[str, Any] = {
-    "$id": "attempt_completion.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {"result": {"type": "string", "minLength": 1}},
-    "required": ["result"],
-}
-RESPONSE: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {"ack": {"const": True}},
-    "required": ["ack"],
-}
+from runners.workspace.host_tools import ACKNOWLEDGEMENT, text_request
 
 
 class AttemptCompletion(Closed):
@@ -37,8 +23,8 @@ class AttemptCompletion(Closed):
     kind="workspace",
     effect=Effect.READ,
     timeout_ms=5_000,
-    request=REQUEST,
-    response=RESPONSE,
+    request=text_request("attempt_completion", "result"),
+    response=ACKNOWLEDGEMENT,
 )
 async def attempt_completion(args: AttemptCompletion, ctx: ToolContext) -> Mapping[str, Any]:
     """Report that the task is done, with its result as text for the user; the host shows it.
