@@ -81,8 +81,8 @@ def test_a_click_that_would_miss_hits_no_other_element(
         reader,
         page_server,
         "<button id=b>Keep</button><button id=d>Delete all</button><script>"
-        "addEventListener('pointermove', () => {"
-        " if (!d.dataset.moved) { d.dataset.moved = 1; b.before(d);"
+        "addEventListener('pointermove', event => {"
+        " if (event.target === b && !d.dataset.moved) { d.dataset.moved = 1; b.before(d);"
         " d.style.cssText = b.style.cssText; } }, true)</script>",
     )
     click(reader, by_text("keep"))
