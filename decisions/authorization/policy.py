@@ -112,26 +112,6 @@ class CallerPolicy:
         )
 
 
-def evaluate(
-    *,
-    principal_id: str,
-    tenant_id: str,
-    workspace_id: str,
-    tool: str,
-    target_id: str | None = None,
-    is_builtin: bool = False,
-) -> Verdict:
-    """Return the policy decision on one call; one small query, whatever the number of rules.
-
-    Args:
-        is_builtin: the tool is built in, also if it works on a target, such as a folder.
-    """
-    policy = current_policy(
-        principal_id=principal_id, tenant_id=tenant_id, workspace_id=workspace_id
-    )
-    return policy.evaluate(tool, target_id, is_builtin=is_builtin)
-
-
 def current_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
     """Return the current policy for one caller; one small query, whatever the number of rules."""
     callers, rules = frozenset({"", tenant_id, workspace_id, principal_id}), _rules()

@@ -27,7 +27,7 @@ def _ms_each(call: Callable[[], object]) -> float:
 def _measure() -> dict[str, list[float]]:
     from django.db import connection
 
-    from decisions.authorization.policy import evaluate
+    from decisions.authorization.policy import current_policy
     from decisions.authorization.policy_rules import RuleFields, create_rule
     from decisions.identity.principals import local_principal
 
@@ -39,12 +39,11 @@ def _measure() -> dict[str, list[float]]:
             cursor.fetchone()
 
     def evaluate_policy() -> None:
-        evaluate(
+        current_policy(
             principal_id=principal.id,
             tenant_id=principal.tenant_id,
             workspace_id=principal.workspace_id,
-            tool="submit_form",
-        )
+        ).evaluate("submit_form", None)
 
     create_rule(RuleFields("confirm", tool="submit_form"), actor="bench")
     one = alternate({"floor": lambda: _ms_each(select), "one": lambda: _ms_each(evaluate_policy)})

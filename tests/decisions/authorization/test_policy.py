@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from decisions.authorization import policy
-from decisions.authorization.policy import evaluate
+from decisions.authorization.policy import current_policy
 from decisions.authorization.policy_rules import (
     RuleFields,
     change_rule,
@@ -24,13 +24,12 @@ ACTOR: dict[str, Any] = {"actor": "admin:ann"}
 
 
 def verdict_of(principal: Principal, tool: str = "fill_field", target_id: str | None = None) -> str:
-    return evaluate(
+    policy = current_policy(
         principal_id=principal.id,
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
-        tool=tool,
-        target_id=target_id,
-    ).decision
+    )
+    return policy.evaluate(tool, target_id).decision
 
 
 def test_without_rules_built_in_tools_are_allowed(principal: Principal) -> None:
@@ -101,9 +100,8 @@ def test_a_rule_does_not_apply_to_another_workspace(
 
 def test_the_verdict_has_the_rule_and_its_reason(principal: Principal) -> None:
     rule = create_rule(RuleFields("deny", tool="fill_field", reason="not here"), **ACTOR)
-    verdict = evaluate(
-        principal_id=principal.id, tenant_id="t", workspace_id="w", tool="fill_field"
-    )
+    policy = current_policy(principal_id=principal.id, tenant_id="t", workspace_id="w")
+    verdict = policy.evaluate("fill_field", None)
     assert (verdict.rule, verdict.reason) == (f"{rule.key} v1", "not here")
 
 

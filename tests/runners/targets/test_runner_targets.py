@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from decisions.authorization.policy import evaluate
+from decisions.authorization.policy import current_policy
 from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
@@ -30,11 +30,11 @@ def test_a_named_runner_precedes_the_workspace_default_and_that_the_tenant_defau
 ) -> None:
     caller = Caller.of(principal)
     with pytest.raises(TargetNotFound):
-        find_runner(caller)
+        find_runner(caller, None)
     of_tenant = make_runner(workspace_id=None, is_default=True)
-    assert find_runner(caller) == of_tenant
+    assert find_runner(caller, None) == of_tenant
     of_workspace = make_runner(is_default=True)
-    assert find_runner(caller) == of_workspace
+    assert find_runner(caller, None) == of_workspace
     named = make_runner()
     assert find_runner(caller, named.id) == named
 
@@ -102,13 +102,12 @@ def add(*arguments: str) -> tuple[str, str]:
 
 
 def verdict_of(principal: Principal, tool: str, target_id: str) -> str:
-    return evaluate(
+    policy = current_policy(
         principal_id=principal.id,
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
-        tool=tool,
-        target_id=target_id,
-    ).decision
+    )
+    return policy.evaluate(tool, target_id).decision
 
 
 def test_the_command_creates_a_target_and_its_rules(principal: Principal) -> None:
@@ -189,7 +188,7 @@ def test_a_runner_assigned_to_the_agent_precedes_the_defaults(
     make_runner(config={"agents": ["token:other"]})
     assigned = make_runner(workspace_id=None, config={"agents": ["token:other", principal.id]})
     named = make_runner()
-    assert find_runner(caller) == assigned
+    assert find_runner(caller, None) == assigned
     assert find_runner(caller, named.id) == named
 
 
