@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
-from django.utils.http import is_same_domain
 
 from decisions.api.drf import authenticate_request, throttle_request
+from decisions.api.origins import is_allowed_origin
 from decisions.errors import Forbidden, NotAuthenticated
 from decisions.identity.principals import Principal
 from mcp_server.protocol.request_context import MessageContext
@@ -45,30 +43,13 @@ def authenticate(request: HttpRequest) -> Principal:
     except DisallowedHost:
         raise HostNotAllowed("The Host header is not a host name of this server.") from None
     origin = request.headers.get("Origin")
-    if origin is not None and not _is_allowed_origin(origin, host):
+    if origin is not None and not is_allowed_origin(origin, host):
         raise OriginNotAllowed(f"Pages of the origin {origin[:200]!r} may not call this server.")
     throttle_request(request)
     principal = authenticate_request(request)
     if principal is None:
         raise NotAuthenticated("This call needs a bearer token.")
     return principal
-
-
-def _is_allowed_origin(origin: str, host: str) -> bool:
-    """Return whether pages of this origin may call: it is this server's, or a trusted one."""
-    try:
-        parts = urlsplit(origin.lower())
-    except ValueError:
-        return False
-    if not parts.netloc or parts.path or parts.query or parts.fragment:
-        return False
-    if parts.scheme in ("http", "https") and parts.netloc == host.lower():
-        return True
-    trusted = [urlsplit(name.lower()) for name in settings.CSRF_TRUSTED_ORIGINS]
-    return any(
-        parts.scheme == name.scheme and is_same_domain(parts.netloc, name.netloc.lstrip("*"))
-        for name in trusted
-    )
 
 
 class HttpTransport:

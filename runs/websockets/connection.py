@@ -12,15 +12,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from io import BytesIO
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
-from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 
 from decisions.api.drf import authenticate_request, is_local_call
+from decisions.api.origins import is_allowed_origin
 from decisions.errors import Forbidden, NotAuthenticated, Refused
 from decisions.identity.principals import Principal, authenticate
 from decisions.infra.cancellation import cancel_and_wait
@@ -94,13 +93,7 @@ def _check_origin(request: ASGIRequest) -> None:
         DisallowedHost: The Host names another server.
     """
     host, origin = request.get_host(), request.META.get("HTTP_ORIGIN")
-    if origin is None or origin in settings.CSRF_TRUSTED_ORIGINS:
-        return
-    try:
-        found = urlsplit(origin)
-    except ValueError:
-        found = urlsplit("")
-    if found.scheme not in ("http", "https") or found.netloc.lower() != host.lower():
+    if origin is not None and not is_allowed_origin(origin, host):
         raise Forbidden("The Origin is not one of this server's.")
 
 

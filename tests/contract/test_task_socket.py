@@ -144,9 +144,11 @@ def test_a_foreign_origin_is_refused_before_the_handshake(
 def test_the_sites_own_origin_and_a_trusted_origin_may_connect(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings, "CSRF_TRUSTED_ORIGINS", ["https://front.example"])
+    monkeypatch.setattr(
+        settings, "CSRF_TRUSTED_ORIGINS", ["https://front.example", "https://*.good.example"]
+    )
     task_id = make_task()
-    for origin in (web, "https://front.example"):
+    for origin in (web, "https://front.example", "https://app.good.example"):
         with open_task_socket(web, task_id, token=token, origin=origin) as task_socket:
             receive_snapshot(task_socket)
 

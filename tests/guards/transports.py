@@ -652,7 +652,7 @@ _MCP_ACCESS_GUARDS = (
         "MCP over HTTP refuses a request of a page of another origin",
         Patch(
             "mcp_server/http/access.py",
-            old="if origin is not None and not _is_allowed_origin(origin, host):",
+            old="if origin is not None and not is_allowed_origin(origin, host):",
             new="if False:",
         ),
         failing_test=f"{MCP_HTTP}::test_a_foreign_origin_is_refused[https://evil.example-/mcp]",
@@ -661,7 +661,7 @@ _MCP_ACCESS_GUARDS = (
         "mcp-origin-scheme",
         "A trusted origin is trusted only with its own scheme",
         Patch(
-            "mcp_server/http/access.py",
+            "decisions/api/origins.py",
             old="parts.scheme == name.scheme and ",
             new="",
         ),
@@ -1479,8 +1479,8 @@ _SOCKET_GUARDS = (
         "A WebSocket that a page of another origin opens is refused before the handshake",
         Patch(
             "runs/websockets/connection.py",
-            old="or found.netloc.lower() != host.lower()",
-            new="",
+            old="if origin is not None and not is_allowed_origin(origin, host):",
+            new="if False:",
         ),
         failing_test=f"{TASK_SOCKET}::test_a_foreign_origin_is_refused_before_the_handshake"
         "[https://evil.example]",
