@@ -217,8 +217,6 @@ WORKSPACE_POLICY = WorkspacePolicy(
     # Ports of this installation, which workspace pages must not open; `manage.py up` sets them.
     own_ports=home.ports(env, "CONTINUITY_OWN_PORTS", 8000),
     preview_url=env.str("CONTINUITY_PREVIEW_URL", "http://127.0.0.1:3001"),
-    max_auto_fix=home.integer(env, "CONTINUITY_MAX_AUTO_FIX", 1, minimum=0),
-    batch_max_lines=home.integer(env, "CONTINUITY_BATCH_MAX_LINES", 2000, minimum=0),
     language=home.choice(env, "CONTINUITY_LANG", "ZH", "EN"),
 )
 

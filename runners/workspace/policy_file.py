@@ -34,8 +34,8 @@ class _Policies(BaseModel):
     forbiddenDirs: list[Name] = Field(default=[], max_length=1000)  # noqa: N815
     maxReadBytes: Annotated[int, Field(strict=True, ge=1)] | None = None  # noqa: N815
     writeRequiresDiff: StrictBool = False  # noqa: N815
-    maxAutoFix: Count | None = None  # noqa: N815
-    batchMaxLines: Count | None = None  # noqa: N815
+    maxAutoFix: Count | None = None  # noqa: N815  # no tool reads it
+    batchMaxLines: Count | None = None  # noqa: N815  # no tool reads it
     allowedCommands: list[Name] | None = None  # noqa: N815
     browserAllowedHosts: list[Name] | None = None  # noqa: N815
 
@@ -106,8 +106,6 @@ def _narrowed(base: WorkspacePolicy, policies: _Policies) -> WorkspacePolicy:
         forbidden=_union(base.forbidden, policies.forbiddenDirs),
         max_read_bytes=_minimum(base.max_read_bytes, policies.maxReadBytes),
         write_requires_diff=base.write_requires_diff or policies.writeRequiresDiff,
-        max_auto_fix=_minimum(base.max_auto_fix, policies.maxAutoFix),
-        batch_max_lines=_minimum(base.batch_max_lines, policies.batchMaxLines),
         allowed_commands=_intersection(base.allowed_commands, policies.allowedCommands),
         allowed_hosts=_intersection(base.allowed_hosts, policies.browserAllowedHosts),
     )

@@ -23,7 +23,6 @@ class WorkspacePolicy:
         allowed_hosts: hosts whose pages may be opened.
         own_ports: ports of this service on this machine; no page is opened there.
         preview_url: address of the project's local preview server.
-        max_auto_fix, batch_max_lines: limits for the agent loop.
         language: ZH or EN, for diagnostics and hints.
     """
 
@@ -41,8 +40,6 @@ class WorkspacePolicy:
     browser_timeout_ms: int = 15_000
     own_ports: tuple[int, ...] = (8000,)
     preview_url: str = "http://127.0.0.1:3001"
-    max_auto_fix: int = 1
-    batch_max_lines: int = 2000
     language: str = "ZH"
 
 

@@ -57,13 +57,13 @@ def test_a_later_version_with_the_same_rules_is_accepted(tmp_path: Path) -> None
 
 
 def test_each_rule_restricts(tmp_path: Path) -> None:
-    policies = {"forbiddenDirs": ["secret"], "maxReadBytes": 10, "batchMaxLines": 5}
+    policies = {"forbiddenDirs": ["secret"], "maxReadBytes": 10}
     policy = policy_from(
         tmp_path, {**policies, "allowedCommands": [], "browserAllowedHosts": ["localhost"]}
     )
     assert "secret" in policy.forbidden
     assert set(BASE.forbidden) <= set(policy.forbidden)
-    assert (policy.max_read_bytes, policy.batch_max_lines) == (10, 5)
+    assert policy.max_read_bytes == 10
     assert (policy.allowed_commands, policy.allowed_hosts) == ((), ("localhost",))
 
 
@@ -90,8 +90,6 @@ def test_no_rule_of_the_file_extends_the_settings(
     assert set(policy.allowed_hosts) <= set(BASE.allowed_hosts)
     assert policy.write_requires_diff >= BASE.write_requires_diff
     assert policy.max_read_bytes <= BASE.max_read_bytes
-    assert policy.max_auto_fix <= BASE.max_auto_fix
-    assert policy.batch_max_lines <= BASE.batch_max_lines
     assert policy.developer is BASE.developer
 
 
