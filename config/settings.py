@@ -201,12 +201,6 @@ WORKSPACE_POLICY = WorkspacePolicy(
     max_read_bytes=home.integer(env, "CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024, minimum=1),
     write_requires_diff=env.bool("CONTINUITY_WRITE_REQUIRES_DIFF", True),
     snapshot_retention=home.integer(env, "CONTINUITY_SNAPSHOT_RETENTION", 20, minimum=0),
-    # Limits for the snapshots of all deleted files of a workspace, and their retention.
-    deleted_snapshots=home.integer(env, "CONTINUITY_DELETED_SNAPSHOTS", 1000, minimum=0),
-    deleted_snapshot_bytes=home.integer(
-        env, "CONTINUITY_DELETED_SNAPSHOT_BYTES", 256 * 1024 * 1024, minimum=0
-    ),
-    deleted_snapshot_days=home.integer(env, "CONTINUITY_DELETED_SNAPSHOT_DAYS", 90, minimum=0),
     developer=env.bool("CONTINUITY_DEVELOPER", False),
     allowed_commands=tuple(
         env.list("CONTINUITY_ALLOWED_COMMANDS", default=["dev", "build", "lint"])

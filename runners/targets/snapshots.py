@@ -14,7 +14,7 @@ from decisions.authorization.authorize import admit_call, tool_call_request, use
 from decisions.identity.principals import Principal
 from runners.workspace.errors import PathNotFound, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox, decode_text
-from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
+from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing import snapshots
 from runners.workspace.writing.crash_recovery import sweep_state
 from runners.workspace.writing.deleted_files import DeletedFileLimits, prune_deleted_files
@@ -22,6 +22,9 @@ from runners.workspace.writing.snapshots import Snapshot
 from runners.workspace.writing.write_text import WriteResult, preview_text, write_text
 
 log = logging.getLogger(__name__)
+DELETED_FILE_LIMITS = DeletedFileLimits(
+    count=1000, size_bytes=256 * 1024 * 1024, seconds=90 * 86_400
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +114,10 @@ def sweep_workspaces() -> None:
     for state in sorted(folder.iterdir()) if folder.is_dir() else []:
         try:
             sweep_state(state)
-            prune_deleted_files(state, _deleted_file_limits())
+            prune_deleted_files(state, DELETED_FILE_LIMITS)
         except (OSError, WorkspaceFailed) as error:
             reason = error.strerror if isinstance(error, OSError) else error.message
             log.warning("the cleanup of a workspace failed and is tried again later: %s", reason)
-
-
-def _deleted_file_limits() -> DeletedFileLimits:
-    policy: WorkspacePolicy = settings.WORKSPACE_POLICY
-    return DeletedFileLimits(
-        policy.deleted_snapshots,
-        policy.deleted_snapshot_bytes,
-        policy.deleted_snapshot_days * 86_400,
-    )
 
 
 def _read(workspace: ProjectWorkspace, snapshot_id: str) -> tuple[Snapshot, str]:

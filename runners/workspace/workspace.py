@@ -15,9 +15,6 @@ class WorkspacePolicy:
         max_read_bytes: largest file that is read or written.
         write_requires_diff: a write needs a preview of the same content first.
         snapshot_retention: snapshots kept per file; the newest is always kept.
-        deleted_snapshots, deleted_snapshot_bytes: limits on the snapshots of all deleted files
-            together.
-        deleted_snapshot_days: how long the snapshots of a deleted file are kept.
         developer: `execute_command` and `browser_action` may be called.
         allowed_commands: package.json scripts that may be run.
         allowed_hosts: hosts whose pages may be opened.
@@ -30,9 +27,6 @@ class WorkspacePolicy:
     max_read_bytes: int = 5 * 1024 * 1024
     write_requires_diff: bool = True
     snapshot_retention: int = 20
-    deleted_snapshots: int = 1000
-    deleted_snapshot_bytes: int = 256 * 1024 * 1024
-    deleted_snapshot_days: int = 90
     developer: bool = False
     allowed_commands: tuple[str, ...] = ("dev", "build", "lint")
     command_timeout_ms: int = 30_000

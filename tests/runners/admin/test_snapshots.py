@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -13,6 +12,7 @@ from django.test import Client
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import AuditEntry
 from runners.models import ExecutionTarget
+from runners.targets import snapshots
 from runners.targets.snapshots import sweep_workspaces
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.snapshots import iter_snapshots, list_snapshots, read_snapshot
@@ -264,10 +264,11 @@ def test_the_scheduler_cleans_up_after_crashed_writers(written_workspace: Projec
 
 
 def test_the_scheduler_deletes_old_snapshots_of_deleted_files(
-    written_workspace: ProjectWorkspace, settings: Any
+    written_workspace: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (written_workspace.root / SCENE).unlink()
     (written_workspace.root / "another.txt").write_text("there")
-    settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, deleted_snapshots=1)
+    limits = replace(snapshots.DELETED_FILE_LIMITS, count=1)
+    monkeypatch.setattr(snapshots, "DELETED_FILE_LIMITS", limits)
     sweep_workspaces()
     assert len(list(iter_snapshots(written_workspace.state))) == 1
