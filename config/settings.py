@@ -115,10 +115,9 @@ ASYNC_TIMEOUT_MS = 600_000
 MAX_URLS = 1000
 MAX_TABS_PER_SESSION = 20
 # Named sessions: how long pages stay open in a worker after a run; lifetime of an unused session.
-SESSION_LIVE_IDLE_S = env.float("CONTINUITY_SESSION_LIVE_IDLE_S", 900.0)
+SESSION_LIVE_IDLE_S = 900.0
 SESSION_IDLE_TTL_MS = env.int("CONTINUITY_SESSION_IDLE_TTL_MS", 7 * 24 * 60 * 60 * 1000)
-MAX_WAITING_PAGES = env.int("CONTINUITY_MAX_WAITING_PAGES", 100)  # per worker, of suspended runs
-MAX_LIVE_SESSIONS = env.int("CONTINUITY_MAX_LIVE_SESSIONS", 20)  # per worker, without a run
+MAX_WAITING_PAGES = 100  # per worker, of suspended runs
 THROTTLE_PER_SECOND = env.int("CONTINUITY_THROTTLE_PER_SECOND", 100)
 LEASE_BEAT_S = env.float("CONTINUITY_LEASE_BEAT_S", 5.0)
 LEASE_LOST_S = env.float("CONTINUITY_LEASE_LOST_S", 30.0)
@@ -147,7 +146,7 @@ PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
 CONTINUITY_REALITY_FIRST = home.choice(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
 # The largest MCP result, because the model reads it: longer lists of runs and events are paged.
 # (The result of a run is limited to 64 KiB, a chunk of an artifact by `limit`.)
-MCP_ANSWER_BYTES = env.int("CONTINUITY_MCP_ANSWER_BYTES", 128 * 1024)
+MCP_ANSWER_BYTES = 128 * 1024
 CONTINUITY_MCP_TOOLSETS = env.list(
     "CONTINUITY_MCP_TOOLSETS",
     default=["runtime", "continuity", "workspace", "targets"]
@@ -184,7 +183,7 @@ AGENT_MAX_COST_USD = max_cost_usd(env, "CONTINUITY_AGENT_MAX_COST_USD", LLM)
 CONTINUITY_ARTIFACT_STORAGE = env.str("CONTINUITY_ARTIFACT_STORAGE", "")
 # The largest upload; the size from which downloads are redirected to the bucket.
 UPLOAD_MAX_BYTES = env.int("CONTINUITY_UPLOAD_MAX_BYTES", 256 * 1024 * 1024)
-ARTIFACT_REDIRECT_BYTES = env.int("CONTINUITY_ARTIFACT_REDIRECT_BYTES", 8 * 1024 * 1024)
+ARTIFACT_REDIRECT_BYTES = 8 * 1024 * 1024
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -198,7 +197,6 @@ WORKSPACE_ROOTS = home.folders(env, "CONTINUITY_WORKSPACE_ROOTS")
 WORKSPACE = home.folder(env, "CONTINUITY_WORKSPACE")
 WORKSPACE_POLICY = WorkspacePolicy(
     forbidden=(*WorkspacePolicy().forbidden, *env.list("CONTINUITY_FORBIDDEN_NAMES", default=[])),
-    max_read_bytes=home.integer(env, "CONTINUITY_MAX_READ_BYTES", 5 * 1024 * 1024, minimum=1),
     write_requires_diff=env.bool("CONTINUITY_WRITE_REQUIRES_DIFF", True),
     snapshot_retention=home.integer(env, "CONTINUITY_SNAPSHOT_RETENTION", 20, minimum=0),
     developer=env.bool("CONTINUITY_DEVELOPER", False),
@@ -207,7 +205,6 @@ WORKSPACE_POLICY = WorkspacePolicy(
     ),
     command_timeout_ms=home.integer(env, "CONTINUITY_COMMAND_TIMEOUT_MS", 30_000, minimum=1),
     allowed_hosts=tuple(env.list("CONTINUITY_BROWSER_HOSTS", default=["localhost", "127.0.0.1"])),
-    browser_timeout_ms=home.integer(env, "CONTINUITY_BROWSER_TIMEOUT_MS", 15_000, minimum=1),
     # Ports of this installation, which workspace pages must not open; `manage.py up` sets them.
     own_ports=home.ports(env, "CONTINUITY_OWN_PORTS", 8000),
     preview_url=env.str("CONTINUITY_PREVIEW_URL", "http://127.0.0.1:3001"),

@@ -14,6 +14,7 @@ from runners.browser_sessions import open_in_worker, save_state
 from runners.invocation.event_loop import get_loop
 from runs.lifecycle.session_lease import release_session, run_using
 
+MAX_LIVE_SESSIONS = 20  # of a worker, without a run
 LOOP_TIMEOUT_S = 8.0
 log = logging.getLogger(__name__)
 IdleSeconds = dict[str, float | None]  # by session, the one idle longest first; None: in use
@@ -32,7 +33,7 @@ def close_unused_sessions(worker_id: str) -> None:
     for session_id in idle.keys() - owned:
         _drop(session_id)
     unused = [one for one, seconds in idle.items() if one in owned and seconds is not None]
-    excess = max(0, len(unused) - settings.MAX_LIVE_SESSIONS)
+    excess = max(0, len(unused) - MAX_LIVE_SESSIONS)
     for position, session_id in enumerate(unused):
         if position < excess or (idle[session_id] or 0) > settings.SESSION_LIVE_IDLE_S:
             _release(session_id, worker_id)
