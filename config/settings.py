@@ -258,7 +258,7 @@ TEMPLATES = [
 ]
 
 # --- the web --------------------------------------------------------------------------------------
-DEBUG = env.bool("CONTINUITY_DEBUG", False)
+DEBUG = False
 ALLOWED_HOSTS = env.list("CONTINUITY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CONTINUITY_TRUSTED_ORIGINS", default=[])
 SECURE_CONTENT_TYPE_NOSNIFF = True

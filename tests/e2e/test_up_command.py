@@ -179,7 +179,6 @@ def test_unreadable_redis_data_does_not_prevent_the_start(home: TemporaryHome) -
 @pytest.mark.parametrize(
     ("env", "word"),
     [
-        ({"CONTINUITY_DEBUG": "1"}, "CONTINUITY_DEBUG"),
         ({}, "CONTINUITY_ALLOWED_HOSTS"),
         ({"CONTINUITY_SECRET_KEYS": "weak"}, "CONTINUITY_SECRET_KEYS"),
     ],

@@ -1563,12 +1563,8 @@ _CONFIGURATION = (
     ),
     Guard(
         "debug-default",
-        "Debugging is off by default",
-        Patch(
-            _SETTINGS,
-            old='env.bool("CONTINUITY_DEBUG", False)',
-            new='env.bool("CONTINUITY_DEBUG", True)',
-        ),
+        "Debugging is off",
+        Patch(_SETTINGS, old="DEBUG = False", new="DEBUG = True"),
         failing_test=f"{_DEFAULTS}::test_by_default_debugging_is_off_and_only_local_names_are_served",
     ),
     Guard(

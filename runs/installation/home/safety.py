@@ -15,8 +15,8 @@ def refuse_unsafe_start(host: str) -> None:
     """Check the settings for the address to listen on.
 
     Raises:
-        UnsafeStart: A secret key is too short; or the address is not loopback, and debug is on or
-            only local host names are allowed.
+        UnsafeStart: A secret key is too short; or the address is not loopback, and only local host
+            names are allowed.
     """
     if min(map(len, settings.CONTINUITY_SECRET_KEYS)) < KEY_LENGTH_MIN:
         raise UnsafeStart(
@@ -26,11 +26,6 @@ def refuse_unsafe_start(host: str) -> None:
         )
     if is_loopback(host):
         return
-    if settings.DEBUG:
-        raise UnsafeStart(
-            f"CONTINUITY_DEBUG is on and {host} is reachable from other machines, which would see"
-            " the code and its settings. Unset CONTINUITY_DEBUG, or listen on 127.0.0.1."
-        )
     if not set(settings.ALLOWED_HOSTS) - _LOCAL_NAMES:
         raise UnsafeStart(
             f"{host} is reachable from other machines, but CONTINUITY_ALLOWED_HOSTS names none that"

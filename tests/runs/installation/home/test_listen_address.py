@@ -53,14 +53,6 @@ def test_an_address_that_others_reach_is_not_loopback(host: str) -> None:
     assert not is_loopback(host)
 
 
-def test_debug_on_a_public_address_is_refused(settings: pytest.FixtureRequest) -> None:
-    settings.DEBUG = True  # type: ignore[attr-defined]
-    settings.ALLOWED_HOSTS = ["example.org"]  # type: ignore[attr-defined]
-    with pytest.raises(UnsafeStart, match="CONTINUITY_DEBUG"):
-        refuse_unsafe_start("0.0.0.0")
-    refuse_unsafe_start("127.0.0.1")
-
-
 def test_a_public_address_requires_its_host_names(settings: pytest.FixtureRequest) -> None:
     settings.ALLOWED_HOSTS = ["127.0.0.1", "localhost"]  # type: ignore[attr-defined]
     with pytest.raises(UnsafeStart, match="CONTINUITY_ALLOWED_HOSTS"):
