@@ -1,7 +1,8 @@
 """All settings, with the environment variables that they are read from (docs/configuration.md).
 
 Only Django imports this module; the code reads `django.conf.settings`. `manage.py docker_runner`
-runs without it, and reads CONTINUITY_RUNNER_TOKEN and CONTINUITY_RUNNER_IMAGE itself.
+runs without it, and reads CONTINUITY_RUNNER_TOKEN and CONTINUITY_RUNNER_IMAGE itself; so does the
+search for a browser with CONTINUITY_CHROMIUM.
 """
 
 from __future__ import annotations
@@ -124,7 +125,6 @@ LEASE_LOST_S = env.float("CONTINUITY_LEASE_LOST_S", 30.0)
 LEASE_GIVE_UP_S = env.float("CONTINUITY_LEASE_GIVE_UP_S", 20.0)
 SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
 IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)  # of an unused background stack
-CONTINUITY_CHROMIUM = env.str("CONTINUITY_CHROMIUM", "")
 # Addresses and networks that pages and webhooks of remote callers may reach besides public ones.
 try:
     CONTINUITY_EGRESS_ALLOW = parse_allowed_networks(env.str("CONTINUITY_EGRESS_ALLOW", ""))
