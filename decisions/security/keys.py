@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
 from django.conf import settings
 
 
@@ -57,31 +59,24 @@ def unseal(sealed: bytes) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _states(keys: tuple[str, ...], purpose: str) -> tuple[tuple[hashlib._Hash, hashlib._Hash], ...]:
-    """Return the precomputed inner and outer states of HMAC-SHA256 (RFC 2104) for each key.
+def _prepared(keys: tuple[str, ...], purpose: str) -> tuple[HMAC, ...]:
+    """Return an HMAC-SHA256 for each key, to be copied for each message.
 
-    Takes less than half the time of `hmac.digest`, which matters when the whole log is verified.
+    A copy takes less than half the time of `hmac.digest`, which matters when the whole log is
+    verified.
     """
-    blocks = [_derive(key, purpose).ljust(64, b"\0") for key in keys]
-    return tuple(
-        (
-            hashlib.sha256(bytes(byte ^ 0x36 for byte in block)),
-            hashlib.sha256(bytes(byte ^ 0x5C for byte in block)),
-        )
-        for block in blocks
-    )
+    return tuple(HMAC(_derive(key, purpose), SHA256()) for key in keys)
 
 
-def _hex(states: tuple[hashlib._Hash, hashlib._Hash], message: bytes) -> str:
-    inner, outer = states[0].copy(), states[1].copy()
-    inner.update(message)
-    outer.update(inner.digest())
-    return outer.hexdigest()
+def _hex(prepared: HMAC, message: bytes) -> str:
+    one = prepared.copy()
+    one.update(message)
+    return one.finalize().hex()
 
 
 def mac(purpose: str, message: bytes) -> str:
     """Return the message's MAC under the newest key, 64 hex digits."""
-    return _hex(_states(tuple(settings.CONTINUITY_SECRET_KEYS), purpose)[0], message)
+    return _hex(_prepared(tuple(settings.CONTINUITY_SECRET_KEYS), purpose)[0], message)
 
 
 def macs(purpose: str, message: bytes) -> tuple[str, ...]:
@@ -89,14 +84,14 @@ def macs(purpose: str, message: bytes) -> tuple[str, ...]:
     was stored before a key rotation.
     """
     keys = tuple(settings.CONTINUITY_SECRET_KEYS)
-    return tuple(_hex(states, message) for states in _states(keys, purpose))
+    return tuple(_hex(prepared, message) for prepared in _prepared(keys, purpose))
 
 
 def mac_matches(purpose: str, message: bytes, given: str) -> bool:
     """Tell whether `given` is the message's MAC under any configured key, in constant time."""
     if not given.isascii():
         return False
-    for states in _states(tuple(settings.CONTINUITY_SECRET_KEYS), purpose):
-        if hmac.compare_digest(_hex(states, message), given):
+    for prepared in _prepared(tuple(settings.CONTINUITY_SECRET_KEYS), purpose):
+        if hmac.compare_digest(_hex(prepared, message), given):
             return True
     return False
