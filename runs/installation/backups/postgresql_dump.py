@@ -14,14 +14,6 @@ from django.db import DatabaseError, connection, connections
 from runs.installation.home.errors import BackupError
 
 NAME = "database.dump"
-_SERVER = {
-    "HOST": "PGHOST",
-    "PORT": "PGPORT",
-    "USER": "PGUSER",
-    "PASSWORD": "PGPASSWORD",
-    "NAME": "PGDATABASE",
-}
-_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword")
 _OTHERS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend'
@@ -67,6 +59,7 @@ def refuse_in_use() -> None:
 def load(backup: Path) -> None:
     """Replace the content of the database, in one transaction."""
     connections.close_all()
+    name = connection.settings_dict["NAME"]
     _run(
         "pg_restore",
         "--clean",
@@ -75,30 +68,30 @@ def load(backup: Path) -> None:
         "--no-privileges",
         "--single-transaction",
         "--exit-on-error",
+        # The name follows; if there is none, the service in DATABASE_URL has it.
         "--dbname",
-        _environment()["PGDATABASE"],
-        str(backup / NAME),
+        *([] if name else [""]),
+        file=backup / NAME,
     )
 
 
-def _environment() -> dict[str, str]:
+def _run(program: str, *options: str, file: Path | None = None) -> None:
+    """Run a program on the configured database, whose name follows the options; then the file."""
     database = connection.settings_dict
-    variables = {name: str(database[key]) for key, name in _SERVER.items() if database.get(key)}
-    for option in _OPTIONS:
-        if option in database.get("OPTIONS", {}):
-            variables[f"PG{option.upper()}"] = str(database["OPTIONS"][option])
-    return {**os.environ, **variables}
-
-
-def _run(program: str, *arguments: str) -> None:
+    if "sslpassword" in database["OPTIONS"]:
+        raise BackupError(
+            f"{program} cannot be given the sslpassword of DATABASE_URL. Use a client key without a"
+            " password, which only its owner can read."
+        )
     if shutil.which(program) is None:
         raise BackupError(
             f"{program} is not on PATH. Install PostgreSQL's client programs, of the server's"
             " version or a newer one (Debian: `apt-get install postgresql-client`), then repeat."
         )
+    command, credentials = connection.client.settings_to_cmd_args_env(database, options)
     done = subprocess.run(
-        [program, *arguments],
-        env=_environment(),
+        [program, *command[1:], *([str(file)] if file else [])],
+        env={**os.environ, **(credentials or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

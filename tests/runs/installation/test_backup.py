@@ -11,11 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path
+from runs.installation.backups import postgresql_dump
 from runs.installation.backups.create import create_backup, has_artifact_files
 from runs.installation.backups.manifest import check_backup, list_blobs, read_manifest
+from runs.installation.home.errors import BackupError
 from tests.support.installation.installations import (
     ON_POSTGRESQL,
     SUBMIT,
@@ -152,3 +155,32 @@ def test_no_password_is_on_a_command_line(
     assert "hunter2" not in output
     assert "--format=custom" in output
     assert subprocess.run(["grep", "-rq", "hunter2", tmp_path], check=False).returncode == 1
+
+
+@pytest.mark.skipif(not ON_POSTGRESQL, reason="PostgreSQL only: pg_dump")
+def test_pg_dump_connects_with_the_options_of_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_pg_dump = tmp_path / "pg_dump"
+    fake_pg_dump.write_text(f"#!/bin/sh\nenv > {tmp_path / 'environment'}\n")
+    fake_pg_dump.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    options = {"sslmode": "require", "service": "production", "passfile": "/run/passwords"}
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)
+    postgresql_dump.dump(tmp_path)
+    environment = set((tmp_path / "environment").read_text().splitlines())
+    assert environment >= {
+        "PGSSLMODE=require",
+        "PGSERVICE=production",
+        "PGPASSFILE=/run/passwords",
+    }
+
+
+@pytest.mark.skipif(not ON_POSTGRESQL, reason="PostgreSQL only: pg_dump")
+def test_a_password_of_the_client_key_which_pg_dump_cannot_be_given_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "OPTIONS", {"sslpassword": "hunter2"})
+    with pytest.raises(BackupError, match="sslpassword of DATABASE_URL") as refused:
+        postgresql_dump.dump(tmp_path)
+    assert "hunter2" not in str(refused.value)
