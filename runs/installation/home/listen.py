@@ -35,16 +35,13 @@ def listen(port: int | None, host: str = "127.0.0.1") -> socket.socket:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
+    is_ipv6 = ":" in host
+    return socket.create_server(
+        (host, port),
+        family=socket.AF_INET6 if is_ipv6 else socket.AF_INET,
+        backlog=_BACKLOG,
+        dualstack_ipv6=is_ipv6 and socket.has_dualstack_ipv6(),  # "::" serves IPv4 too
+    )
 
 
 def _reason(host: str, port: int, exc: OSError) -> str:
@@ -55,4 +52,4 @@ def _reason(host: str, port: int, exc: OSError) -> str:
         )
     if exc.errno == errno.EACCES:
         return f"Port {port} needs more rights than yours. Choose one above 1023 with --port."
-    return f"{host}:{port} cannot be listened on ({exc.strerror}). Choose another address."
+    return f"{exc.strerror}. Choose another address with --host."

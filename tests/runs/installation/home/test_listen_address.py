@@ -41,6 +41,17 @@ def test_the_port_of_a_server_that_just_closed_is_available() -> None:
     listen(port).close()
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6")
+def test_every_address_of_ipv6_serves_ipv4_too() -> None:
+    with listen(0, "::") as listener:
+        socket.create_connection(("127.0.0.1", listener.getsockname()[1])).close()
+
+
+def test_an_address_of_another_machine_is_refused_with_its_reason() -> None:
+    with pytest.raises(PortTaken, match=r"192\.0\.2\.1.* --host"):
+        listen(0, "192.0.2.1")
+
+
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.8.8.8", "localhost", "::1", "::ffff:127.0.0.1", "[::1]"]
 )
