@@ -12,7 +12,7 @@ import re
 from typing import Literal
 from urllib.parse import quote
 
-import idna
+from pydantic_core import Url
 
 from runners.errors import AddressNotAllowed, InvalidTarget
 from runners.network.allowlist import Address, allowed_networks, is_metadata
@@ -24,8 +24,8 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*):(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _AUTHORITY = re.compile(r"//(?P<authority>[^/\\?#]*)(?P<tail>.*)", re.DOTALL)
 _BLANK = re.compile(r"[\s\x00-\x20\x7f-\xa0\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+", re.IGNORECASE)
-_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
+_HOST = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9._\-\u0080-\U0010ffff]+", re.IGNORECASE)
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 
 _PRIVATE_SUFFIXES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "private")
 _PRIVATE_DOMAINS = ("home.arpa", "localdomain", "in-addr.arpa", "ip6.arpa")
@@ -97,79 +97,46 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
 
 def _normal_host(host: str) -> str:
     """Return the host as a browser's address bar would show it."""
-    if host.startswith("["):
-        return _normal_ipv6(host)
-    name = ".".join(_normal_label(label) for label in host.split("."))
+    if not _HOST.fullmatch(host):
+        raise InvalidTarget("The host contains characters that are not allowed in host names.")
+    try:
+        parsed = Url(f"http://{host}/")
+    except ValueError:
+        raise InvalidTarget("The host is not a well-formed name or address.") from None
+    name, in_unicode = parsed.host or "", parsed.unicode_host() or ""
+    if host.isascii() and _literal(name) is not None:
+        return name
     bare = name.removesuffix(".")
-    labels = bare.split(".")
-    if not all(labels) or len(bare) > 253 or any(len(label) > 63 for label in labels):
+    if len(bare) > 253 or not all(map(_LABEL.fullmatch, bare.split("."))):
         raise InvalidTarget("The host name is malformed.")
-    if _NUMBER.fullmatch(labels[-1]):
-        return str(_ipv4(labels))
+    written, labels = host.split("."), name.split(".")
+    spelled = map(_is_spelled, written, labels, in_unicode.split("."))
+    if len(written) != len(labels) or not all(spelled):
+        raise InvalidTarget("The host name is an alternative spelling of another name; use that.")
     return name
 
 
-def _normal_ipv6(host: str) -> str:
+def _is_spelled(written: str, label: str, in_unicode: str) -> bool:
+    """Return whether a label is written as browsers show it, but for upper case."""
+    lowered = written.lower()
+    return lowered == label if written.isascii() else lowered == in_unicode != label
+
+
+def _literal(host: str) -> Address | None:
     try:
-        if not host.endswith("]") or "%" in host:
-            raise ValueError(host)
-        return f"[{ipaddress.IPv6Address(host[1:-1]).compressed}]"
+        return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        raise InvalidTarget("The host is not a well-formed IPv6 address.") from None
-
-
-def _normal_label(label: str) -> str:
-    lowered = label.lower()
-    if label.isascii() and not lowered.startswith("xn--"):
-        if label and not _LABEL.fullmatch(lowered):
-            raise InvalidTarget(
-                "The host name contains characters that are not allowed in host names."
-            )
-        return lowered
-    try:
-        written = lowered[4:].encode().decode("punycode") if label.isascii() else lowered
-        mapped = idna.uts46_remap(written, std3_rules=False)
-        encoded = f"xn--{mapped.encode('punycode').decode('ascii')}"
-    except (UnicodeError, ValueError):
-        raise InvalidTarget(
-            "The host name contains letters that are not allowed in host names."
-        ) from None
-    is_canonical = mapped == written and not mapped.isascii() and "." not in mapped
-    if not is_canonical or (label.isascii() and encoded != lowered):
-        raise InvalidTarget("The host name is an alternative spelling of another name; use that.")
-    return encoded
-
-
-def _ipv4(parts: list[str]) -> ipaddress.IPv4Address:
-    """Parse the short, hexadecimal and octal forms that browsers accept (WHATWG "IPv4 parser")."""
-    if len(parts) > 4 or not all(_NUMBER.fullmatch(part) for part in parts):
-        raise InvalidTarget("The host ends in a number, but is not an IPv4 address.")
-    try:
-        *heads, last = [_number(part) for part in parts]
-    except ValueError:
-        raise InvalidTarget("The host ends in a number, but is not an IPv4 address.") from None
-    if any(head > 255 for head in heads) or last >= 256 ** (5 - len(parts)):
-        raise InvalidTarget("The host is an IPv4 address out of range.")
-    value = last + sum(head << (24 - 8 * index) for index, head in enumerate(heads))
-    return ipaddress.IPv4Address(value)
-
-
-def _number(part: str) -> int:
-    if part[:2].lower() == "0x":
-        return int(part[2:] or "0", 16)
-    return int(part, 8) if len(part) > 1 and part.startswith("0") else int(part)
+        return None
 
 
 def _refuse_private(host: str, port: int) -> None:
-    literal = host.strip("[]")
-    try:
-        address = ipaddress.ip_address(literal)
-    except ValueError:
+    address = _literal(host)
+    if address is None:
         is_blocked = is_blocked_name(host)
     else:
         is_blocked = not (is_public(address) or is_allowed(address, port))
     if is_blocked:
-        raise address_not_public(literal)
+        raise address_not_public(host.strip("[]"))
 
 
 def address_not_public(host: str) -> AddressNotAllowed:
