@@ -11,6 +11,7 @@ from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from decisions.audit.query import list_audit_entries
+from decisions.validation.json_schema import closed
 
 _YEAR_9999 = 253_402_300_799_999
 _TEXT = {"type": "string"}
@@ -21,9 +22,8 @@ def _filter(description: str, length: int) -> dict[str, Any]:
 
 
 _MS = {"type": "integer", "minimum": 0, "maximum": _YEAR_9999}
-AUDIT_QUERY_INPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
+AUDIT_QUERY_INPUT = closed(
+    {
         "tenantId": _filter("Only this tenant's rows; another tenant gives none.", 64),
         "workspaceId": _filter("Only this workspace's rows; another workspace gives none.", 64),
         "action": _filter("Exactly this action: run.canceled, …", 64),
@@ -38,8 +38,8 @@ AUDIT_QUERY_INPUT: dict[str, Any] = {
             "description": "nextCursor of the page before.",
         },
     },
-    "additionalProperties": False,
-}
+    [],
+)
 AUDIT_QUERY_OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {

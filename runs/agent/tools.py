@@ -12,6 +12,7 @@ from typing import Any
 
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
+from decisions.validation.json_schema import closed
 from runners.errors import ToolFailed
 from runners.invocation.arguments import input_schema, scope_of
 from runners.llm.base import ToolSpec
@@ -125,7 +126,7 @@ def agent_tool_specs(
     complete = ToolSpec(
         COMPLETE,
         "Say that the work is done, with its result. Call it alone, as the last call.",
-        _object(fields, list(fields)),
+        closed(fields),
     )
     if last:
         return [complete]
@@ -139,7 +140,7 @@ def agent_tool_specs(
             READ_RESULT,
             "Read more of a result that was too long to show, from offset on; the"
             " next offset comes with it.",
-            _object(read_fields, ["artifactId"]),
+            closed(read_fields, ["artifactId"]),
         ),
         complete,
     ]
@@ -157,7 +158,7 @@ def _ask_spec() -> ToolSpec:
         },
     }
     description = "Ask the user a question and wait for the answer. Only where nothing else helps."
-    return ToolSpec(ASK, description, _object(fields, ["question"]))
+    return ToolSpec(ASK, description, closed(fields, ["question"]))
 
 
 def suggestions_of(args: Mapping[str, Any]) -> list[str]:
@@ -167,15 +168,6 @@ def suggestions_of(args: Mapping[str, Any]) -> list[str]:
     texts = [value.strip() for value in values if isinstance(value, str)]
     short = [text for text in texts if 0 < len(text) <= SUGGESTION_MAX]
     return list(dict.fromkeys(short))[:SUGGESTIONS_MAX]
-
-
-def _object(fields: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(fields),
-        "required": required,
-        "additionalProperties": False,
-    }
 
 
 def _provider_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

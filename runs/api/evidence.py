@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
@@ -13,11 +11,11 @@ from decisions.api.openapi import operation
 from decisions.api.view import ApiView, principal_of
 from decisions.audit.bundle import JSON_LINES, file_headers, in_batches
 from decisions.infra.threads import in_thread
+from decisions.validation.json_schema import closed
 from runs.queries.evidence import EVIDENCE_NAME, export_evidence
 
-EVIDENCE_INPUT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
+EVIDENCE_INPUT = closed(
+    {
         "runId": {"type": "string", "minLength": 1, "maxLength": 64},
         "contents": {
             "type": "string",
@@ -26,9 +24,8 @@ EVIDENCE_INPUT: dict[str, Any] = {
             "description": "Include the bytes of artifacts (needs the scope artifacts:read).",
         },
     },
-    "required": ["runId"],
-    "additionalProperties": False,
-}
+    ["runId"],
+)
 _INPUT = RequestArguments(EVIDENCE_INPUT)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from artifacts.api.contract import ARTIFACT_LIST
 from decisions.api.openapi import component
+from decisions.validation.json_schema import closed
 from runs.api import contract
 
 RUN = component("Run", contract.RUN_OUTPUT)
@@ -27,13 +28,7 @@ EVENT_PAGE = component("EventPage", contract.SUBSCRIBE_OUTPUT)
 ARTIFACTS = component("ArtifactList", ARTIFACT_LIST)
 PROFILE = component("RuntimeProfile", contract.RUNTIME_PROFILE_OUTPUT)
 ANSWER_BODY = component(
-    "Answer",
-    {
-        "type": "object",
-        "properties": {"answer": contract.ANSWER_TASK_RUN_INPUT["properties"]["answer"]},
-        "required": ["answer"],
-        "additionalProperties": False,
-    },
+    "Answer", closed({"answer": contract.ANSWER_TASK_RUN_INPUT["properties"]["answer"]})
 )
 
 _RUN_ID = "run_01kb3x5h7c9v2m4q8t6w0y1z3a"

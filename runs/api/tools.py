@@ -16,6 +16,7 @@ from decisions.api.view import ApiView, json_response, principal_of
 from decisions.errors import Refused
 from decisions.infra.threads import in_thread
 from decisions.validation.json_input import CALL_LIMIT
+from decisions.validation.json_schema import closed
 from runners.invocation.workspace_errors import CODES, as_workspace_error
 from runners.tools.registry import is_workspace_tool
 from runs.direct_calls import contract
@@ -24,7 +25,7 @@ from runs.direct_calls.catalogue import list_callable_tools
 from runs.direct_calls.refusals import record_refusal
 from runs.direct_calls.request import DirectCallRequest
 
-_NOTHING = RequestArguments({"type": "object", "properties": {}, "additionalProperties": False})
+_NOTHING = RequestArguments(closed({}))
 _CALL = RequestArguments(contract.CALL_INPUT)
 _TOOLS = component("ToolList", contract.TOOLS_OUTPUT)
 _ANSWER = component("CalledTool", contract.CALL_OUTPUT)

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from decisions.validation.json_schema import Schema, closed
 from runs.events.types import TASK_EVENT_TYPES
 from runs.models import MessageRole, TaskStatus
 
-Schema = dict[str, Any]
 CONTENT_MAX = 65_536  # characters of a message
-
-
-def _object(properties: Schema, required: list[str]) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
 
 
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
@@ -48,7 +39,7 @@ _ON_BUSY: Schema = {
     " cancel it.",
 }
 
-CREATE_INPUT: Schema = _object(
+CREATE_INPUT: Schema = closed(
     {
         "title": {
             "type": "string",
@@ -64,7 +55,7 @@ CREATE_INPUT: Schema = _object(
     },
     [],
 )
-LIST_INPUT: Schema = _object(
+LIST_INPUT: Schema = closed(
     {
         "status": _STATUS,
         "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
@@ -72,8 +63,8 @@ LIST_INPUT: Schema = _object(
     },
     [],
 )
-TASK_ID_INPUT: Schema = _object({"taskId": _ID}, ["taskId"])
-GET_INPUT: Schema = _object(
+TASK_ID_INPUT: Schema = closed({"taskId": _ID})
+GET_INPUT: Schema = closed(
     {
         "taskId": _ID,
         "messages": {
@@ -86,7 +77,7 @@ GET_INPUT: Schema = _object(
     },
     ["taskId"],
 )
-MESSAGE_INPUT: Schema = _object(
+MESSAGE_INPUT: Schema = closed(
     {
         "taskId": _ID,
         "content": _CONTENT,
@@ -96,7 +87,7 @@ MESSAGE_INPUT: Schema = _object(
     },
     ["taskId", "content"],
 )
-EVENTS_INPUT: Schema = _object(
+EVENTS_INPUT: Schema = closed(
     {
         "taskId": _ID,
         "after": {**_OFFSET, "description": "The last seq you have; 0 (default) from the start."},
@@ -111,7 +102,7 @@ EVENTS_INPUT: Schema = _object(
     ["taskId"],
 )
 
-MESSAGE: Schema = _object(
+MESSAGE: Schema = closed(
     {
         "id": _ID,
         "role": {"type": "string", "enum": list(MessageRole.values)},
@@ -144,42 +135,34 @@ _EXTRAS: Schema = {
     },
     "messages": {"type": "array", "items": MESSAGE},
 }
-TASK: Schema = _object({**_FIELDS, **_EXTRAS}, list(_FIELDS))
-TASK_LIST: Schema = _object(
+TASK: Schema = closed({**_FIELDS, **_EXTRAS}, list(_FIELDS))
+TASK_LIST: Schema = closed(
     {
         "tasks": {"type": "array", "items": TASK},
         "total": _COUNT,
         "hasMore": {"type": "boolean"},
         "nextCursor": {"type": ["string", "null"]},
-    },
-    ["tasks", "total", "hasMore", "nextCursor"],
+    }
 )
-SENT_MESSAGE: Schema = _object(
+SENT_MESSAGE: Schema = closed(
     {
         "taskId": _ID,
         "message": MESSAGE,
         "runId": _ID,
         "queued": {"type": "boolean", "description": "The message waits for a run before it."},
         "deduplicated": {"type": "boolean"},
-    },
-    ["taskId", "message", "runId", "queued", "deduplicated"],
+    }
 )
-EVENT: Schema = _object(
+EVENT: Schema = closed(
     {
         "seq": {"type": "integer", "minimum": 1},
         "type": {"type": "string", "enum": sorted(TASK_EVENT_TYPES)},
         "at": _MS,
         "data": {"type": "object"},
-    },
-    ["seq", "type", "at", "data"],
+    }
 )
-EVENT_PAGE: Schema = _object(
-    {"events": {"type": "array", "items": EVENT}, "lastSeq": _COUNT}, ["events", "lastSeq"]
-)
-TICKET: Schema = _object(
-    {"ticket": {"type": "string"}, "taskId": _ID, "expiresAt": _MS},
-    ["ticket", "taskId", "expiresAt"],
-)
+EVENT_PAGE: Schema = closed({"events": {"type": "array", "items": EVENT}, "lastSeq": _COUNT})
+TICKET: Schema = closed({"ticket": {"type": "string"}, "taskId": _ID, "expiresAt": _MS})
 
 _TASK_ID = "task_01kb3x5h7c9v2m4q8t6w0y1z3a"
 _RUN_ID = "run_01kb3x5h7c9v2m4q8t6w0y1z3b"

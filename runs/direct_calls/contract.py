@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from decisions.validation.json_schema import Schema, closed
 
-Schema = dict[str, Any]
 _TEXT: Schema = {"type": "string"}
 
-CALL_INPUT: Schema = {
-    "type": "object",
-    "properties": {
+CALL_INPUT = closed(
+    {
         "name": {"type": "string", "minLength": 1, "maxLength": 128},
         "args": {"type": "object", "description": "Arguments that fit the tool's inputSchema."},
         "targetId": {
@@ -28,17 +26,13 @@ CALL_INPUT: Schema = {
             " returns its outcome. Once a person has confirmed a call, the same key performs it.",
         },
     },
-    "required": ["name"],
-    "additionalProperties": False,
-}
-CALL_BODY: Schema = {
-    **CALL_INPUT,
-    "properties": {key: value for key, value in CALL_INPUT["properties"].items() if key != "name"},
-    "required": [],
-}
-CALL_OUTPUT: Schema = {
-    "type": "object",
-    "properties": {
+    ["name"],
+)
+CALL_BODY = closed(
+    {key: value for key, value in CALL_INPUT["properties"].items() if key != "name"}, []
+)
+CALL_OUTPUT = closed(
+    {
         "ok": {"const": True},
         "output": {"description": "Fits the tool's outputSchema; of a runner's tool any value."},
         "callId": {"type": "string", "description": "The call's id in the audit log."},
@@ -54,32 +48,28 @@ CALL_OUTPUT: Schema = {
             "description": "The unreachable runner; the local tool of that name did it instead.",
         },
     },
-    "required": ["ok", "output", "callId"],
-    "additionalProperties": False,
-}
+    ["ok", "output", "callId"],
+)
 S4_PROBLEM: Schema = {
     "type": "object",
     "description": "The shape of every error of a workspace tool (S4 §0.2).",
     "properties": {
-        "error": {
-            "type": "object",
-            "properties": {
+        "error": closed(
+            {
                 "code": {"type": "string", "examples": ["E_NOT_FOUND"]},
                 "message": _TEXT,
                 "details": {"type": "object"},
                 "hint": _TEXT,
                 "recoverable": {"type": "boolean"},
             },
-            "required": ["code", "message", "recoverable"],
-            "additionalProperties": False,
-        }
+            ["code", "message", "recoverable"],
+        )
     },
     "required": ["error"],
     "additionalProperties": False,
 }
-_TARGET: Schema = {
-    "type": "object",
-    "properties": {
+_TARGET = closed(
+    {
         "targetId": _TEXT,
         "name": _TEXT,
         "isDefault": {"type": "boolean"},
@@ -91,12 +81,10 @@ _TARGET: Schema = {
             " there; confirm means that a person has to confirm first.",
         },
     },
-    "required": ["targetId", "name", "isDefault", "enabled"],
-    "additionalProperties": False,
-}
-_TOOL: Schema = {
-    "type": "object",
-    "properties": {
+    ["targetId", "name", "isDefault", "enabled"],
+)
+_TOOL = closed(
+    {
         "name": _TEXT,
         "kind": _TEXT,
         "description": _TEXT,
@@ -117,12 +105,6 @@ _TOOL: Schema = {
             " For kind docker-runner: every runner that offers the tool, the default one first.",
         },
     },
-    "required": ["name", "kind", "description", "effect", "risk", "inputSchema", "targets"],
-    "additionalProperties": False,
-}
-TOOLS_OUTPUT: Schema = {
-    "type": "object",
-    "properties": {"tools": {"type": "array", "items": _TOOL}},
-    "required": ["tools"],
-    "additionalProperties": False,
-}
+    ["name", "kind", "description", "effect", "risk", "inputSchema", "targets"],
+)
+TOOLS_OUTPUT = closed({"tools": {"type": "array", "items": _TOOL}})

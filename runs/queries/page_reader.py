@@ -10,6 +10,7 @@ from artifacts.chunks import is_text
 from artifacts.selectors import artifact_ids_of, open_content
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
+from decisions.validation.json_schema import closed
 from runs.queries.page_content import ContentSelection, pages_of, select_content
 from runs.queries.visibility import visible_run
 
@@ -19,17 +20,7 @@ _ID: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 64}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 _TEXT: dict[str, Any] = {"type": "string"}
 
-
-def _closed(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
-
-READ_PAGE_CONTENT_INPUT = _closed(
+READ_PAGE_CONTENT_INPUT = closed(
     {
         "artifactId": {**_ID, "description": "A stored result (or any text) of a run."},
         "runId": {**_ID, "description": "Instead of artifactId: the run whose result to read."},
@@ -65,20 +56,20 @@ READ_PAGE_CONTENT_INPUT = _closed(
     },
     [],
 )
-READ_PAGE_CONTENT_OUTPUT = _closed(
+READ_PAGE_CONTENT_OUTPUT = closed(
     {
         "artifactId": _ID,
         "totalPages": _COUNT,
         "pages": {
             "type": "array",
-            "items": _closed(
+            "items": closed(
                 {
                     "item": _COUNT,
                     "url": _TEXT,
                     "title": _TEXT,
                     "sections": {
                         "type": "array",
-                        "items": _closed(
+                        "items": closed(
                             {
                                 "section": _COUNT,
                                 "heading": _TEXT,
@@ -90,20 +81,17 @@ READ_PAGE_CONTENT_OUTPUT = _closed(
                             ["section", "heading", "level", "characters"],
                         ),
                     },
-                },
-                ["item", "url", "title", "sections"],
+                }
             ),
         },
         "matches": {
             "type": "array",
-            "items": _closed(
-                {"item": _COUNT, "section": _COUNT, "heading": _TEXT, "at": _COUNT, "text": _TEXT},
-                ["item", "section", "heading", "at", "text"],
+            "items": closed(
+                {"item": _COUNT, "section": _COUNT, "heading": _TEXT, "at": _COUNT, "text": _TEXT}
             ),
         },
         "nextOffset": {"type": ["integer", "null"]},
-    },
-    ["artifactId", "totalPages", "pages", "matches", "nextOffset"],
+    }
 )
 
 

@@ -14,7 +14,7 @@ import orjson
 from decisions.errors import InvalidInput, Refused
 from decisions.infra.clock import now_ms
 from decisions.validation.json_input import BODY_LIMIT, load_json
-from decisions.validation.json_schema import check, compile_schema
+from decisions.validation.json_schema import check, closed, compile_schema
 from runs.conversations.contract import MESSAGE_INPUT
 from runs.events.types import SNAPSHOT_SYNC
 
@@ -32,24 +32,13 @@ _USER_MESSAGE = {
 
 
 def _frame(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
-    return compile_schema(
-        {
-            "type": "object",
-            "required": ["type", *required],
-            "additionalProperties": False,
-            "properties": {**_HEAD, "type": {"const": type_}, **properties},
-        }
-    )
+    fields = {**_HEAD, "type": {"const": type_}, **properties}
+    return compile_schema(closed(fields, ["type", *required]))
 
 
 def _message(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
     common = {"type": {"const": type_}, "taskId": {"type": "string"}}
-    message = {
-        "type": "object",
-        "required": ["type", *required],
-        "additionalProperties": False,
-        "properties": {**common, **properties},
-    }
+    message = closed({**common, **properties}, ["type", *required])
     return _frame("frontend_message", {"message": message}, "message")
 
 

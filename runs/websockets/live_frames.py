@@ -9,7 +9,7 @@ from typing import Any
 
 from decisions.errors import InvalidInput
 from decisions.validation.json_input import load_json
-from decisions.validation.json_schema import check, compile_schema
+from decisions.validation.json_schema import check, closed, compile_schema
 from runs.websockets.conversation_frames import VERSION
 
 FRAME_BYTES = 64 * 1024
@@ -23,14 +23,7 @@ _BUTTONS = ["none", "left", "middle", "right", "back", "forward"]
 
 
 def _event(kind: str, properties: Mapping[str, Any], *required: str) -> Any:
-    return compile_schema(
-        {
-            "type": "object",
-            "required": ["kind", *required],
-            "additionalProperties": False,
-            "properties": {"kind": {"const": kind}, **properties},
-        }
-    )
+    return compile_schema(closed({"kind": {"const": kind}, **properties}, ["kind", *required]))
 
 
 _POINT = {"x": _COORDINATE, "y": _COORDINATE, "modifiers": _MODIFIERS}
@@ -79,11 +72,8 @@ _EVENTS = {
 }
 _HEAD = {"v": {"const": VERSION}, "id": _NAME}
 _INPUT = compile_schema(
-    {
-        "type": "object",
-        "required": ["type", "events"],
-        "additionalProperties": False,
-        "properties": {
+    closed(
+        {
             **_HEAD,
             "type": {"const": "input"},
             "events": {
@@ -97,16 +87,10 @@ _INPUT = compile_schema(
                 },
             },
         },
-    }
+        ["type", "events"],
+    )
 )
-_PING = compile_schema(
-    {
-        "type": "object",
-        "required": ["type"],
-        "additionalProperties": False,
-        "properties": {**_HEAD, "type": {"const": "ping"}},
-    }
-)
+_PING = compile_schema(closed({**_HEAD, "type": {"const": "ping"}}, ["type"]))
 
 
 def read_frame(event: Mapping[str, Any]) -> dict[str, Any]:
