@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from artifacts.chunks import CHUNK_MAX
-from decisions.validation.json_schema import Schema, closed
-
-_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_TEXT: Schema = {"type": "string"}
+from decisions.validation.json_schema import COUNT, ID, TEXT, Schema, closed
 
 GET_ARTIFACT_INPUT: Schema = closed(
     {
-        "artifactId": _ID,
+        "artifactId": ID,
         "offset": {
             "type": "integer",
             "minimum": 0,
@@ -25,25 +21,25 @@ GET_ARTIFACT_INPUT: Schema = closed(
 )
 ARTIFACT_CHUNK: Schema = closed(
     {
-        "artifactId": _ID,
-        "mimeType": _TEXT,
-        "totalSize": _COUNT,
-        "offset": _COUNT,
-        "length": _COUNT,
-        "data": _TEXT,
+        "artifactId": ID,
+        "mimeType": TEXT,
+        "totalSize": COUNT,
+        "offset": COUNT,
+        "length": COUNT,
+        "data": TEXT,
         "complete": {"type": "boolean"},
     }
 )
 ARTIFACT: Schema = closed(
     {
-        "artifactId": _ID,
-        "runId": {**_TEXT, "description": "Empty for an upload."},
-        "kind": _TEXT,
-        "name": _TEXT,
-        "mimeType": _TEXT,
-        "sizeBytes": _COUNT,
-        "sha256": _TEXT,
-        "createdAt": _COUNT,
+        "artifactId": ID,
+        "runId": {**TEXT, "description": "Empty for an upload."},
+        "kind": TEXT,
+        "name": TEXT,
+        "mimeType": TEXT,
+        "sizeBytes": COUNT,
+        "sha256": TEXT,
+        "createdAt": COUNT,
         "expiresAt": {"type": ["integer", "null"]},
         "expired": {"type": "boolean"},
     }
@@ -63,11 +59,11 @@ START_UPLOAD_INPUT: Schema = closed(
 )
 UPLOAD: Schema = closed(
     {
-        "uploadId": _ID,
+        "uploadId": ID,
         "method": {"const": "PUT"},
-        "url": _TEXT,
-        "headers": {"type": "object", "additionalProperties": _TEXT},
-        "expiresAt": _COUNT,
+        "url": TEXT,
+        "headers": {"type": "object", "additionalProperties": TEXT},
+        "expiresAt": COUNT,
     }
 )
-UPLOAD_ID_INPUT: Schema = closed({"uploadId": _ID})
+UPLOAD_ID_INPUT: Schema = closed({"uploadId": ID})

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from decisions.continuity.contract import NUMBER, OBJECT, USER_ID, open_object
+from decisions.validation.json_schema import BOOL, TEXT, Schema, closed
 
-from decisions.continuity.contract import BOOL, NUMBER, OBJECT, TEXT, USER_ID, open_object
-from decisions.validation.json_schema import closed
-
-Schema = dict[str, Any]
 MESSAGE_BYTES = 64 * 1024
 _OR_NULL: Schema = {"type": ["string", "null"]}
 _TEXTS: Schema = {"type": "array", "items": TEXT}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from decisions.identity.principals import USER_ID_PATTERN
 from decisions.models import Axis, ObjectType, OutcomeStatus
-from decisions.validation.json_schema import Schema, closed
+from decisions.validation.json_schema import BOOL, TEXT, Schema, closed
 
 AXES = tuple(Axis.values)
 USER_ID: Schema = {
@@ -37,9 +37,7 @@ def body_of(schema: Schema, *in_path: str) -> Schema:
     return closed(properties, [name for name in schema["required"] if name not in excluded])
 
 
-TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "number"}
-BOOL: Schema = {"type": "boolean"}
 OBJECT: Schema = {"type": "object"}
 DECISION_ID: Schema = {
     "type": "integer",

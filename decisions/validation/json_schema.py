@@ -14,14 +14,22 @@ from pydantic import BaseModel
 from decisions.errors import InvalidInput
 
 Schema = dict[str, Any]
+# Fields that many calls have.
+ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
+TEXT: Schema = {"type": "string"}
+BOOL: Schema = {"type": "boolean"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+OFFSET: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
+MS: Schema = {"type": "integer", "minimum": 0}  # a time in Unix milliseconds, or a duration
+MS_OR_NULL: Schema = {"type": ["integer", "null"]}
 # Pagination: the arguments of a list, and the fields of its response beside the items.
 PAGE_INPUT: Schema = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
-    "offset": {"type": "integer", "minimum": 0, "maximum": 2**53 - 1, "default": 0},
+    "offset": {**OFFSET, "default": 0},
 }
 _PAGE_OUTPUT: Schema = {
-    "total": {"type": "integer", "minimum": 0},
-    "hasMore": {"type": "boolean"},
+    "total": COUNT,
+    "hasMore": BOOL,
     "nextCursor": {"type": ["string", "null"]},
 }
 MAX_ERRORS = 5  # errors in one response

@@ -11,10 +11,9 @@ from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from decisions.audit.query import list_audit_entries
-from decisions.validation.json_schema import closed
+from decisions.validation.json_schema import TEXT, closed
 
 _YEAR_9999 = 253_402_300_799_999
-_TEXT = {"type": "string"}
 
 
 def _filter(description: str, length: int) -> dict[str, Any]:
@@ -49,12 +48,12 @@ AUDIT_QUERY_OUTPUT: dict[str, Any] = {
                 "type": "object",
                 "properties": {
                     "id": {"type": "integer"},
-                    "tenantId": _TEXT,
-                    "workspaceId": _TEXT,
-                    "action": _TEXT,
-                    "actor": _TEXT,
-                    "resourceType": _TEXT,
-                    "resourceId": _TEXT,
+                    "tenantId": TEXT,
+                    "workspaceId": TEXT,
+                    "action": TEXT,
+                    "actor": TEXT,
+                    "resourceType": TEXT,
+                    "resourceId": TEXT,
                     "metadata": {},
                     "createdAt": {"type": "integer", "description": "Unix milliseconds."},
                 },

@@ -6,14 +6,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import PAGE_INPUT, Schema, closed, page_schema
+from decisions.validation.json_schema import (
+    ID,
+    MS,
+    MS_OR_NULL,
+    PAGE_INPUT,
+    Schema,
+    closed,
+    page_schema,
+)
 from runners.models import TargetKind
 from runners.targets.runner_config import ON_UNREACHABLE
 
-_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _KIND: Schema = {"type": "string", "enum": [str(kind) for kind in TargetKind.values]}
-_MS: Schema = {"type": "integer", "minimum": 0}
-_MS_OR_NULL: Schema = {"type": ["integer", "null"]}
 _TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 _CONFIG: Schema = {
     "type": "object",
@@ -47,7 +52,7 @@ _WRITABLE: Schema = {
 
 LIST_INPUT: Schema = closed({"kind": _KIND, **PAGE_INPUT}, [])
 CREATE_INPUT: Schema = closed({"kind": _KIND, **_WRITABLE}, ["kind", "name"])
-ID_INPUT: Schema = closed({"targetId": _ID}, ["targetId"])
+ID_INPUT: Schema = closed({"targetId": ID}, ["targetId"])
 _VERSION: Schema = {
     "type": "integer",
     "minimum": 1,
@@ -55,13 +60,11 @@ _VERSION: Schema = {
     "description": "The version that was read; if it is another one, the response is 409.",
 }
 REPLACE_BODY: Schema = closed({**_WRITABLE, "version": _VERSION}, ["name"])
-REPLACE_INPUT: Schema = closed(
-    {"targetId": _ID, **REPLACE_BODY["properties"]}, ["targetId", "name"]
-)
+REPLACE_INPUT: Schema = closed({"targetId": ID, **REPLACE_BODY["properties"]}, ["targetId", "name"])
 
 _FIELDS: Schema = {
-    "targetId": _ID,
-    "tenantId": _ID,
+    "targetId": ID,
+    "tenantId": ID,
     "workspaceId": {**_TEXT_OR_NULL, "description": "null: all workspaces of the tenant."},
     "kind": _KIND,
     "name": {"type": "string"},
@@ -71,10 +74,10 @@ _FIELDS: Schema = {
     "enabled": {"type": "boolean"},
     "config": _CONFIG,
     "version": {"type": "integer", "minimum": 1, "description": "Incremented by every change."},
-    "createdAt": _MS,
-    "updatedAt": _MS,
-    "lastSeenAt": {**_MS_OR_NULL, "description": "When its runner last answered a probe."},
-    "probedAt": {**_MS_OR_NULL, "description": "When its runner was last probed."},
+    "createdAt": MS,
+    "updatedAt": MS,
+    "lastSeenAt": {**MS_OR_NULL, "description": "When its runner last answered a probe."},
+    "probedAt": {**MS_OR_NULL, "description": "When its runner was last probed."},
     "probeError": {**_TEXT_OR_NULL, "description": "Why that probe got no response."},
     "tools": {
         "type": "array",
@@ -85,7 +88,7 @@ _FIELDS: Schema = {
 }
 TARGET: Schema = closed(_FIELDS, list(_FIELDS))
 TARGET_LIST: Schema = page_schema("targets", TARGET)
-DELETED: Schema = closed({"success": {"type": "boolean"}, "targetId": _ID}, ["success", "targetId"])
+DELETED: Schema = closed({"success": {"type": "boolean"}, "targetId": ID}, ["success", "targetId"])
 NEW_EXAMPLE: dict[str, Any] = {
     "kind": "docker-runner",
     "name": "build machine",

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from artifacts.api.contract import ARTIFACT_CHUNK as ARTIFACT_CHUNK
 from artifacts.api.contract import GET_ARTIFACT_INPUT as GET_ARTIFACT_INPUT
-from decisions.validation.json_schema import Schema, closed, page_schema
+from decisions.validation.json_schema import (
+    BOOL,
+    COUNT,
+    ID,
+    MS,
+    OFFSET,
+    TEXT,
+    Schema,
+    closed,
+    page_schema,
+)
 from runs.events.types import EventType
 from runs.models import RunStatus
 from runs.streaming.long_poll import WAIT_MAX_MS
@@ -17,15 +27,9 @@ def _nullable(schema: Schema) -> Schema:
     return {**schema, "type": [schema["type"], "null"]}
 
 
-_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
-_MS: Schema = {"type": "integer", "minimum": 0}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_TEXT: Schema = {"type": "string"}
-_BOOL: Schema = {"type": "boolean"}
 _ANY_OBJECT: Schema = {"type": "object"}
 _STATUS: Schema = {"type": "string", "enum": list(RunStatus.values)}
 _TEMPLATE_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 128}
-_OFFSET: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
 _WAIT: Schema = {
     "type": "integer",
     "minimum": 0,
@@ -60,7 +64,7 @@ OPTIONS: Schema = closed(
         },
         "templateVersion": {"type": "string", "minLength": 1, "maxLength": 32},
         "webhookId": {
-            **_ID,
+            **ID,
             "description": "A webhook of the workspace to notify when the run ends (POST"
             " /webhooks).",
         },
@@ -71,7 +75,7 @@ RUN_TASK_TEMPLATE_INPUT: Schema = closed(
     {
         "templateId": {**_TEMPLATE_ID, "description": "From list_task_templates."},
         "sessionId": {
-            **_ID,
+            **ID,
             "description": "An open browser session; omit it for one of the run's own.",
         },
         "inputs": {**_ANY_OBJECT, "description": "Inputs that fit the template's inputSchema."},
@@ -79,26 +83,26 @@ RUN_TASK_TEMPLATE_INPUT: Schema = closed(
     },
     ["templateId", "inputs"],
 )
-RUN_ID_INPUT: Schema = closed({"runId": _ID})
+RUN_ID_INPUT: Schema = closed({"runId": ID})
 WAIT_TASK_RUN_INPUT: Schema = closed(
-    {"runId": _ID, "waitMs": {**_WAIT, "default": WAIT_MAX_MS}}, ["runId"]
+    {"runId": ID, "waitMs": {**_WAIT, "default": WAIT_MAX_MS}}, ["runId"]
 )
 LIST_TASK_RUNS_INPUT: Schema = closed(
     {
         "status": _STATUS,
         "templateId": _TEMPLATE_ID,
         "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
-        "offset": {**_OFFSET, "default": 0},
+        "offset": {**OFFSET, "default": 0},
     },
     [],
 )
 ANSWER_TASK_RUN_INPUT: Schema = closed(
-    {"runId": _ID, "answer": {"type": "string", "minLength": 1, "maxLength": 65_536}}
+    {"runId": ID, "answer": {"type": "string", "minLength": 1, "maxLength": 65_536}}
 )
 SUBSCRIBE_INPUT: Schema = closed(
     {
-        "runId": _ID,
-        "after": {**_OFFSET, "description": "The last seq you have; 0 (default) from the start."},
+        "runId": ID,
+        "after": {**OFFSET, "description": "The last seq you have; 0 (default) from the start."},
         "waitMs": _WAIT,
         "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
     },
@@ -108,85 +112,85 @@ NO_INPUT: Schema = closed({})
 
 _STEP_ERROR: Schema = {"type": "object", "required": ["errorCode", "message"]}
 _RUN_FIELDS: Schema = {
-    "runId": _ID,
-    "templateId": _TEXT,
-    "sessionId": _TEXT,
-    "ownsSession": _BOOL,
+    "runId": ID,
+    "templateId": TEXT,
+    "sessionId": TEXT,
+    "ownsSession": BOOL,
     "status": _STATUS,
-    "progress": closed({"doneSteps": _COUNT, "totalSteps": _COUNT}),
-    "metrics": closed({"elapsedMs": _MS}),
+    "progress": closed({"doneSteps": COUNT, "totalSteps": COUNT}),
+    "metrics": closed({"elapsedMs": MS}),
     "result": _nullable(_ANY_OBJECT),
     "error": _nullable(_STEP_ERROR),
-    "artifactIds": {"type": "array", "items": _ID},
-    "createdAt": _MS,
-    "updatedAt": _MS,
+    "artifactIds": {"type": "array", "items": ID},
+    "createdAt": MS,
+    "updatedAt": MS,
 }
 _RUN_EXTRAS: Schema = {
     "mode": {"type": "string", "enum": ["sync", "async"]},
-    "templateVersion": _TEXT,
-    "queue": closed({"position": _COUNT, "reason": _TEXT}),
+    "templateVersion": TEXT,
+    "queue": closed({"position": COUNT, "reason": TEXT}),
     "waitingFor": _ANY_OBJECT,
-    "resultSummary": _TEXT,
+    "resultSummary": TEXT,
     "nextActions": {"type": "array", "items": _ANY_OBJECT},
-    "warnings": {"type": "array", "items": _TEXT},
-    "attempt": _COUNT,
-    "retryOf": _TEXT,
+    "warnings": {"type": "array", "items": TEXT},
+    "attempt": COUNT,
+    "retryOf": TEXT,
 }
 RUN_OUTPUT: Schema = closed({**_RUN_FIELDS, **_RUN_EXTRAS}, list(_RUN_FIELDS))
 # A sync answer has the fields of the run at top level, with mode and deduplicated.
 RUN_TASK_TEMPLATE_OUTPUT: Schema = closed(
-    {**_RUN_FIELDS, **_RUN_EXTRAS, "deduplicated": _BOOL, "inputsMatch": _BOOL},
+    {**_RUN_FIELDS, **_RUN_EXTRAS, "deduplicated": BOOL, "inputsMatch": BOOL},
     ["runId", "sessionId", "status", "mode", "deduplicated"],
 )
 LIST_TASK_RUNS_OUTPUT: Schema = page_schema("runs", RUN_OUTPUT)
 CANCEL_TASK_RUN_OUTPUT: Schema = closed(
-    {"success": _BOOL, "runId": _ID, "status": _STATUS, "reason": _TEXT},
+    {"success": BOOL, "runId": ID, "status": _STATUS, "reason": TEXT},
     ["success", "runId", "status"],
 )
 EVENT: Schema = closed(
     {
         "seq": {"type": "integer", "minimum": 1},
         "type": {"type": "string", "enum": list(EventType)},
-        "at": _MS,
+        "at": MS,
         "data": _ANY_OBJECT,
     }
 )
 SUBSCRIBE_OUTPUT: Schema = closed(
-    {"events": {"type": "array", "items": EVENT}, "lastSeq": _COUNT, "terminal": _BOOL}
+    {"events": {"type": "array", "items": EVENT}, "lastSeq": COUNT, "terminal": BOOL}
 )
 TEMPLATE: Schema = closed(
     {
-        "templateId": _TEXT,
-        "version": _TEXT,
-        "name": _TEXT,
-        "description": _TEXT,
+        "templateId": TEXT,
+        "version": TEXT,
+        "name": TEXT,
+        "description": TEXT,
         "inputSchema": _ANY_OBJECT,
         "outputSchema": _ANY_OBJECT,
         "exampleInputs": {"type": "array", "items": _ANY_OBJECT},
-        "trustLevelSupport": {"type": "array", "items": _TEXT},
-        "executionMode": _TEXT,
+        "trustLevelSupport": {"type": "array", "items": TEXT},
+        "executionMode": TEXT,
         "limits": _ANY_OBJECT,
     }
 )
 LIST_TASK_TEMPLATES_OUTPUT: Schema = closed(
     {
         "templates": {"type": "array", "items": TEMPLATE},
-        "hasMore": _BOOL,
+        "hasMore": BOOL,
         "nextCursor": {"type": ["string", "null"]},
     }
 )
 RUNTIME_PROFILE_OUTPUT: Schema = closed(
     {
-        "maxConcurrentRuns": _COUNT,
-        "maxUrls": _COUNT,
-        "maxTabsPerSession": _COUNT,
-        "syncTimeoutMs": _MS,
-        "asyncTimeoutMs": _MS,
-        "artifactMaxChunkSize": _COUNT,
-        "artifactTtlMs": _MS,
-        "runTtlMs": _MS,
-        "supportedModes": {"type": "array", "items": _TEXT},
+        "maxConcurrentRuns": COUNT,
+        "maxUrls": COUNT,
+        "maxTabsPerSession": COUNT,
+        "syncTimeoutMs": MS,
+        "asyncTimeoutMs": MS,
+        "artifactMaxChunkSize": COUNT,
+        "artifactTtlMs": MS,
+        "runTtlMs": MS,
+        "supportedModes": {"type": "array", "items": TEXT},
         "trustLevel": {"type": "string", "enum": ["local", "remote"]},
-        "isRemote": _BOOL,
+        "isRemote": BOOL,
     }
 )

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from decisions.validation.json_schema import Schema, closed
+from decisions.validation.json_schema import BOOL, ID, MS, TEXT, Schema, closed
 from runs.models import DeliveryStatus
 
-_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
-_MS: Schema = {"type": "integer", "minimum": 0}
 _MS_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}
-_TEXT: Schema = {"type": "string"}
-_BOOL: Schema = {"type": "boolean"}
 
 CREATE_WEBHOOK_INPUT = closed(
     {
@@ -21,57 +17,57 @@ CREATE_WEBHOOK_INPUT = closed(
         },
         "name": {"type": "string", "maxLength": 128, "pattern": "^[^\\u0000-\\u001f\\u007f]*$"},
         "everyRun": {
-            **_BOOL,
+            **BOOL,
             "description": "Send every run of the workspace that ends (default), or only runs that"
             " name this webhook in options.webhookId.",
         },
         "confirmations": {
-            **_BOOL,
+            **BOOL,
             "description": "Also send confirmations that wait for a person, with a link to decide"
             " them (default false). Needs the scope confirm.",
         },
     },
     ["url"],
 )
-WEBHOOK_ID_INPUT = closed({"webhookId": _ID}, ["webhookId"])
+WEBHOOK_ID_INPUT = closed({"webhookId": ID}, ["webhookId"])
 LIST_DELIVERIES_INPUT = closed(
     {
-        "webhookId": _ID,
+        "webhookId": ID,
         "status": {"type": "string", "enum": list(DeliveryStatus.values)},
         "limit": {"type": "integer", "minimum": 1, "maximum": 200, "default": 50},
         "offset": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1, "default": 0},
     },
     ["webhookId"],
 )
-DELIVERY_INPUT = closed({"webhookId": _ID, "deliveryId": _ID}, ["webhookId", "deliveryId"])
+DELIVERY_INPUT = closed({"webhookId": ID, "deliveryId": ID}, ["webhookId", "deliveryId"])
 
 _WEBHOOK: Schema = {
-    "webhookId": _ID,
-    "name": _TEXT,
-    "url": _TEXT,
-    "everyRun": _BOOL,
-    "confirmations": _BOOL,
-    "enabled": _BOOL,
-    "createdAt": _MS,
-    "disabledAt": _MS,
-    "reason": _TEXT,
+    "webhookId": ID,
+    "name": TEXT,
+    "url": TEXT,
+    "everyRun": BOOL,
+    "confirmations": BOOL,
+    "enabled": BOOL,
+    "createdAt": MS,
+    "disabledAt": MS,
+    "reason": TEXT,
 }
 _ALWAYS = ["webhookId", "name", "url", "everyRun", "confirmations", "enabled", "createdAt"]
 WEBHOOK = closed(_WEBHOOK, _ALWAYS)
-NEW_WEBHOOK = closed({**_WEBHOOK, "secret": _TEXT}, [*_ALWAYS, "secret"])
+NEW_WEBHOOK = closed({**_WEBHOOK, "secret": TEXT}, [*_ALWAYS, "secret"])
 WEBHOOK_LIST = closed({"webhooks": {"type": "array", "items": WEBHOOK}}, ["webhooks"])
-DELETED_WEBHOOK = closed({"success": _BOOL, "webhookId": _ID}, ["success", "webhookId"])
+DELETED_WEBHOOK = closed({"success": BOOL, "webhookId": ID}, ["success", "webhookId"])
 _DELIVERY: Schema = {
-    "deliveryId": _ID,
-    "webhookId": _ID,
-    "runId": {**_ID, "type": ["string", "null"]},
+    "deliveryId": ID,
+    "webhookId": ID,
+    "runId": {**ID, "type": ["string", "null"]},
     "decisionId": {"type": ["integer", "null"]},
-    "type": _TEXT,
+    "type": TEXT,
     "status": {"type": "string", "enum": list(DeliveryStatus.values)},
     "attempts": {"type": "integer", "minimum": 0},
     "statusCode": {"type": ["integer", "null"]},
     "error": {"type": ["string", "null"]},
-    "createdAt": _MS,
+    "createdAt": MS,
     "triedAt": _MS_OR_NULL,
     "nextTryAt": _MS_OR_NULL,
 }
@@ -79,7 +75,7 @@ DELIVERY = closed(_DELIVERY, list(_DELIVERY))
 DELIVERY_LIST = closed(
     {
         "deliveries": {"type": "array", "items": DELIVERY},
-        "hasMore": _BOOL,
+        "hasMore": BOOL,
         "nextCursor": {"type": ["string", "null"]},
     },
     ["deliveries", "hasMore", "nextCursor"],

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import Schema, closed
+from decisions.validation.json_schema import COUNT, ID, MS, OFFSET, Schema, closed
 from runs.events.types import TASK_EVENT_TYPES
 from runs.models import MessageRole, TaskStatus
 
 CONTENT_MAX = 65_536  # characters of a message
 
 
-_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
-_MS: Schema = {"type": "integer", "minimum": 0}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_OFFSET: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
 _STATUS: Schema = {"type": "string", "enum": list(TaskStatus.values)}
 _TARGET: Schema = {
     "type": "string",
@@ -59,14 +55,14 @@ LIST_INPUT: Schema = closed(
     {
         "status": _STATUS,
         "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
-        "offset": {**_OFFSET, "default": 0},
+        "offset": {**OFFSET, "default": 0},
     },
     [],
 )
-TASK_ID_INPUT: Schema = closed({"taskId": _ID})
+TASK_ID_INPUT: Schema = closed({"taskId": ID})
 GET_INPUT: Schema = closed(
     {
-        "taskId": _ID,
+        "taskId": ID,
         "messages": {
             "type": "integer",
             "minimum": 0,
@@ -79,7 +75,7 @@ GET_INPUT: Schema = closed(
 )
 MESSAGE_INPUT: Schema = closed(
     {
-        "taskId": _ID,
+        "taskId": ID,
         "content": _CONTENT,
         "onBusy": _ON_BUSY,
         "outputSchema": _OUTPUT_SCHEMA,
@@ -89,8 +85,8 @@ MESSAGE_INPUT: Schema = closed(
 )
 EVENTS_INPUT: Schema = closed(
     {
-        "taskId": _ID,
-        "after": {**_OFFSET, "description": "The last seq you have; 0 (default) from the start."},
+        "taskId": ID,
+        "after": {**OFFSET, "description": "The last seq you have; 0 (default) from the start."},
         "waitMs": {
             "type": "integer",
             "minimum": 0,
@@ -104,31 +100,31 @@ EVENTS_INPUT: Schema = closed(
 
 MESSAGE: Schema = closed(
     {
-        "id": _ID,
+        "id": ID,
         "role": {"type": "string", "enum": list(MessageRole.values)},
         "content": {"type": "string"},
-        "timestamp": _MS,
-        "runId": _ID,
+        "timestamp": MS,
+        "runId": ID,
     },
     ["id", "role", "content", "timestamp"],
 )
 _FIELDS: Schema = {
-    "taskId": _ID,
+    "taskId": ID,
     "title": {"type": "string"},
     "status": _STATUS,
-    "lastSeq": _COUNT,
-    "messagesTotal": _COUNT,
-    "createdAt": _MS,
-    "updatedAt": _MS,
+    "lastSeq": COUNT,
+    "messagesTotal": COUNT,
+    "createdAt": MS,
+    "updatedAt": MS,
 }
 _EXTRAS: Schema = {
     "targetId": {"type": "string"},
     "selectedClientId": {"type": "string"},
-    "takenOverAt": {**_MS, "description": "When a person took over the page."},
+    "takenOverAt": {**MS, "description": "When a person took over the page."},
     "takenOverBy": {"type": "string", "description": "The principal that has the page."},
-    "runId": {**_ID, "description": "The current run."},
+    "runId": {**ID, "description": "The current run."},
     "waitingFor": {"type": "object", "description": "What the current run waits for."},
-    "queued": {**_COUNT, "description": "How many messages wait behind the current run."},
+    "queued": {**COUNT, "description": "How many messages wait behind the current run."},
     "error": {
         "type": "object",
         "description": "With status error: the last run's error, and its runId.",
@@ -139,16 +135,16 @@ TASK: Schema = closed({**_FIELDS, **_EXTRAS}, list(_FIELDS))
 TASK_LIST: Schema = closed(
     {
         "tasks": {"type": "array", "items": TASK},
-        "total": _COUNT,
+        "total": COUNT,
         "hasMore": {"type": "boolean"},
         "nextCursor": {"type": ["string", "null"]},
     }
 )
 SENT_MESSAGE: Schema = closed(
     {
-        "taskId": _ID,
+        "taskId": ID,
         "message": MESSAGE,
-        "runId": _ID,
+        "runId": ID,
         "queued": {"type": "boolean", "description": "The message waits for a run before it."},
         "deduplicated": {"type": "boolean"},
     }
@@ -157,12 +153,12 @@ EVENT: Schema = closed(
     {
         "seq": {"type": "integer", "minimum": 1},
         "type": {"type": "string", "enum": sorted(TASK_EVENT_TYPES)},
-        "at": _MS,
+        "at": MS,
         "data": {"type": "object"},
     }
 )
-EVENT_PAGE: Schema = closed({"events": {"type": "array", "items": EVENT}, "lastSeq": _COUNT})
-TICKET: Schema = closed({"ticket": {"type": "string"}, "taskId": _ID, "expiresAt": _MS})
+EVENT_PAGE: Schema = closed({"events": {"type": "array", "items": EVENT}, "lastSeq": COUNT})
+TICKET: Schema = closed({"ticket": {"type": "string"}, "taskId": ID, "expiresAt": MS})
 
 _TASK_ID = "task_01kb3x5h7c9v2m4q8t6w0y1z3a"
 _RUN_ID = "run_01kb3x5h7c9v2m4q8t6w0y1z3b"

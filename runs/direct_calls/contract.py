@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from decisions.validation.json_schema import Schema, closed
-
-_TEXT: Schema = {"type": "string"}
+from decisions.validation.json_schema import TEXT, Schema, closed
 
 CALL_INPUT = closed(
     {
@@ -37,12 +35,12 @@ CALL_OUTPUT = closed(
         "output": {"description": "Fits the tool's outputSchema; of a runner's tool any value."},
         "callId": {"type": "string", "description": "The call's id in the audit log."},
         "runId": {"type": "string", "description": "The run that performed it, if one did."},
-        "artifactIds": {"type": "array", "items": _TEXT},
+        "artifactIds": {"type": "array", "items": TEXT},
         "truncated": {
             "type": "boolean",
             "description": "A runner's output was shortened; artifactId has the whole.",
         },
-        "artifactId": _TEXT,
+        "artifactId": TEXT,
         "fellBackFrom": {
             "type": "string",
             "description": "The unreachable runner; the local tool of that name did it instead.",
@@ -57,9 +55,9 @@ S4_PROBLEM: Schema = {
         "error": closed(
             {
                 "code": {"type": "string", "examples": ["E_NOT_FOUND"]},
-                "message": _TEXT,
+                "message": TEXT,
                 "details": {"type": "object"},
-                "hint": _TEXT,
+                "hint": TEXT,
                 "recoverable": {"type": "boolean"},
             },
             ["code", "message", "recoverable"],
@@ -70,8 +68,8 @@ S4_PROBLEM: Schema = {
 }
 _TARGET = closed(
     {
-        "targetId": _TEXT,
-        "name": _TEXT,
+        "targetId": TEXT,
+        "name": TEXT,
         "isDefault": {"type": "boolean"},
         "enabled": {"type": "boolean"},
         "policy": {
@@ -85,9 +83,9 @@ _TARGET = closed(
 )
 _TOOL = closed(
     {
-        "name": _TEXT,
-        "kind": _TEXT,
-        "description": _TEXT,
+        "name": TEXT,
+        "kind": TEXT,
+        "description": TEXT,
         "effect": {"type": "string", "enum": ["read", "write", "external"]},
         "risk": {
             "type": "string",

@@ -10,21 +10,18 @@ from artifacts.chunks import is_text
 from artifacts.selectors import artifact_ids_of, open_content
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
-from decisions.validation.json_schema import closed
+from decisions.validation.json_schema import COUNT, ID, TEXT, closed
 from runs.queries.page_content import ContentSelection, pages_of, select_content
 from runs.queries.visibility import visible_run
 
 MAX_BYTES = 64 * 1024 * 1024  # of an artifact; it is read whole
 MAX_CHARS = 30_000
-_ID: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 64}
-_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
-_TEXT: dict[str, Any] = {"type": "string"}
 
 READ_PAGE_CONTENT_INPUT = closed(
     {
-        "artifactId": {**_ID, "description": "A stored result (or any text) of a run."},
-        "runId": {**_ID, "description": "Instead of artifactId: the run whose result to read."},
-        "item": {**_COUNT, "description": "Only this page, counted from 0 as in the result."},
+        "artifactId": {**ID, "description": "A stored result (or any text) of a run."},
+        "runId": {**ID, "description": "Instead of artifactId: the run whose result to read."},
+        "item": {**COUNT, "description": "Only this page, counted from 0 as in the result."},
         "sections": {
             "type": "array",
             "minItems": 1,
@@ -58,25 +55,25 @@ READ_PAGE_CONTENT_INPUT = closed(
 )
 READ_PAGE_CONTENT_OUTPUT = closed(
     {
-        "artifactId": _ID,
-        "totalPages": _COUNT,
+        "artifactId": ID,
+        "totalPages": COUNT,
         "pages": {
             "type": "array",
             "items": closed(
                 {
-                    "item": _COUNT,
-                    "url": _TEXT,
-                    "title": _TEXT,
+                    "item": COUNT,
+                    "url": TEXT,
+                    "title": TEXT,
                     "sections": {
                         "type": "array",
                         "items": closed(
                             {
-                                "section": _COUNT,
-                                "heading": _TEXT,
-                                "level": _COUNT,
-                                "characters": _COUNT,
-                                "start": _COUNT,
-                                "text": _TEXT,
+                                "section": COUNT,
+                                "heading": TEXT,
+                                "level": COUNT,
+                                "characters": COUNT,
+                                "start": COUNT,
+                                "text": TEXT,
                             },
                             ["section", "heading", "level", "characters"],
                         ),
@@ -87,7 +84,7 @@ READ_PAGE_CONTENT_OUTPUT = closed(
         "matches": {
             "type": "array",
             "items": closed(
-                {"item": _COUNT, "section": _COUNT, "heading": _TEXT, "at": _COUNT, "text": _TEXT}
+                {"item": COUNT, "section": COUNT, "heading": TEXT, "at": COUNT, "text": TEXT}
             ),
         },
         "nextOffset": {"type": ["integer", "null"]},

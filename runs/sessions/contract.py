@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import PAGE_INPUT, Schema, closed, page_schema
+from decisions.validation.json_schema import (
+    ID,
+    MS,
+    MS_OR_NULL,
+    PAGE_INPUT,
+    Schema,
+    closed,
+    page_schema,
+)
 from runners.browser_sessions import NAME_MAX
 
-_ID: Schema = {"type": "string", "minLength": 1, "maxLength": 64}
 _NAME: Schema = {
     "type": "string",
     "minLength": 1,
@@ -15,17 +22,15 @@ _NAME: Schema = {
     "pattern": "^[^\\u0000-\\u001f\\u007f]*$",
     "description": "A label for people; it need not be unique.",
 }
-_MS: Schema = {"type": "integer", "minimum": 0}
-_MS_OR_NULL: Schema = {"type": ["integer", "null"]}
 
 LIST_INPUT: Schema = closed(PAGE_INPUT, [])
 CREATE_INPUT: Schema = closed({"name": _NAME}, [])
-ID_INPUT: Schema = closed({"sessionId": _ID}, ["sessionId"])
-RENAME_INPUT: Schema = closed({"sessionId": _ID, "name": _NAME}, ["sessionId", "name"])
-CLONE_INPUT: Schema = closed({"sessionId": _ID, "name": _NAME}, ["sessionId"])
+ID_INPUT: Schema = closed({"sessionId": ID}, ["sessionId"])
+RENAME_INPUT: Schema = closed({"sessionId": ID, "name": _NAME}, ["sessionId", "name"])
+CLONE_INPUT: Schema = closed({"sessionId": ID, "name": _NAME}, ["sessionId"])
 
 _FIELDS: Schema = {
-    "sessionId": _ID,
+    "sessionId": ID,
     "name": {"type": "string"},
     "live": {
         "type": "boolean",
@@ -37,20 +42,18 @@ _FIELDS: Schema = {
     },
     "cookies": {"type": "integer", "minimum": 0, "description": "Number of saved cookies."},
     "loggedInUntil": {
-        **_MS_OR_NULL,
+        **MS_OR_NULL,
         "description": "When the first of its login cookies expires; null if none has an expiry.",
     },
-    "createdAt": _MS,
-    "usedAt": _MS,
-    "savedAt": _MS_OR_NULL,
-    "expiresAt": {**_MS, "description": "When it is closed unless a run uses it before."},
+    "createdAt": MS,
+    "usedAt": MS,
+    "savedAt": MS_OR_NULL,
+    "expiresAt": {**MS, "description": "When it is closed unless a run uses it before."},
     "trustLevel": {"type": "string", "enum": ["local", "remote"]},
 }
 SESSION: Schema = closed(_FIELDS, list(_FIELDS))
 SESSION_LIST: Schema = page_schema("sessions", SESSION)
-CLOSED: Schema = closed(
-    {"success": {"type": "boolean"}, "sessionId": _ID}, ["success", "sessionId"]
-)
+CLOSED: Schema = closed({"success": {"type": "boolean"}, "sessionId": ID}, ["success", "sessionId"])
 EXAMPLE: dict[str, Any] = {
     "sessionId": "sess_01kb3x5h7cf3n8r5x2k9p4d7gb",
     "name": "example.com",

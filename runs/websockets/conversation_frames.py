@@ -14,7 +14,7 @@ import orjson
 from decisions.errors import InvalidInput, Refused
 from decisions.infra.clock import now_ms
 from decisions.validation.json_input import BODY_LIMIT, load_json
-from decisions.validation.json_schema import check, closed, compile_schema
+from decisions.validation.json_schema import OFFSET, check, closed, compile_schema
 from runs.conversations.contract import MESSAGE_INPUT
 from runs.events.types import SNAPSHOT_SYNC
 
@@ -42,10 +42,9 @@ def _message(type_: str, properties: Mapping[str, Any], *required: str) -> Any:
     return _frame("frontend_message", {"message": message}, "message")
 
 
-_SEQ = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
 _SECRET = {"type": "string", "minLength": 1, "maxLength": 256}
 _FRAMES = {
-    "auth": _frame("auth", {"ticket": _SECRET, "token": _SECRET, "after": _SEQ}),
+    "auth": _frame("auth", {"ticket": _SECRET, "token": _SECRET, "after": OFFSET}),
     "ping": _frame("ping", {}),
 }
 _MESSAGES = {
