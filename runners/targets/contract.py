@@ -6,15 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import (
-    ID,
-    MS,
-    MS_OR_NULL,
-    PAGE_INPUT,
-    Schema,
-    closed,
-    page_schema,
-)
+from decisions.validation.json_schema import ID, MS, MS_OR_NULL, PAGE_INPUT, Schema, closed
 from runners.models import TargetKind
 from runners.targets.runner_config import ON_UNREACHABLE
 
@@ -87,7 +79,6 @@ _FIELDS: Schema = {
     "toolsError": {**_TEXT_OR_NULL, "description": "Why that probe could not read them."},
 }
 TARGET: Schema = closed(_FIELDS, list(_FIELDS))
-TARGET_LIST: Schema = page_schema("targets", TARGET)
 DELETED: Schema = closed({"success": {"type": "boolean"}, "targetId": ID}, ["success", "targetId"])
 NEW_EXAMPLE: dict[str, Any] = {
     "kind": "docker-runner",

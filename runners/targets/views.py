@@ -10,19 +10,11 @@ from rest_framework.request import Request
 from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView, json_response, principal_of
+from decisions.validation.json_schema import page_schema
 from runners.targets import contract, services
 
 _TARGET = component("Target", contract.TARGET)
-_LISTED = component(
-    "TargetList",
-    {
-        **contract.TARGET_LIST,
-        "properties": {
-            **contract.TARGET_LIST["properties"],
-            "targets": {"type": "array", "items": _TARGET},
-        },
-    },
-)
+_LISTED = component("TargetList", page_schema("targets", _TARGET))
 _NEW = component("NewTarget", contract.CREATE_INPUT)
 _REPLACED = component("ReplacedTarget", contract.REPLACE_BODY)
 _DELETED = component("DeletedTarget", contract.DELETED)

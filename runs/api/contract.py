@@ -13,6 +13,7 @@ from decisions.validation.json_schema import (
     ID,
     MS,
     OFFSET,
+    PAGE_INPUT,
     TEXT,
     Schema,
     closed,
@@ -88,13 +89,7 @@ WAIT_TASK_RUN_INPUT: Schema = closed(
     {"runId": ID, "waitMs": {**_WAIT, "default": WAIT_MAX_MS}}, ["runId"]
 )
 LIST_TASK_RUNS_INPUT: Schema = closed(
-    {
-        "status": _STATUS,
-        "templateId": _TEMPLATE_ID,
-        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
-        "offset": {**OFFSET, "default": 0},
-    },
-    [],
+    {"status": _STATUS, "templateId": _TEMPLATE_ID, **PAGE_INPUT}, []
 )
 ANSWER_TASK_RUN_INPUT: Schema = closed(
     {"runId": ID, "answer": {"type": "string", "minLength": 1, "maxLength": 65_536}}

@@ -6,20 +6,11 @@ from typing import Any
 
 from artifacts.api.contract import ARTIFACT_LIST
 from decisions.api.openapi import component
-from decisions.validation.json_schema import closed
+from decisions.validation.json_schema import closed, page_schema
 from runs.api import contract
 
 RUN = component("Run", contract.RUN_OUTPUT)
-RUN_LIST = component(
-    "RunList",
-    {
-        **contract.LIST_TASK_RUNS_OUTPUT,
-        "properties": {
-            **contract.LIST_TASK_RUNS_OUTPUT["properties"],
-            "runs": {"type": "array", "items": RUN},
-        },
-    },
-)
+RUN_LIST = component("RunList", page_schema("runs", RUN))
 SUBMIT_BODY = component("Submit", contract.RUN_TASK_TEMPLATE_INPUT)
 SUBMITTED = component("SubmittedRun", contract.RUN_TASK_TEMPLATE_OUTPUT)
 TEMPLATES = component("TemplateList", contract.LIST_TASK_TEMPLATES_OUTPUT)

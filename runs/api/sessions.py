@@ -11,29 +11,15 @@ from rest_framework.request import Request
 from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView, json_response, principal_of
+from decisions.validation.json_schema import closed, page_schema
 from runs.sessions import contract
 from runs.sessions import services as sessions
 
 _SESSION = component("Session", contract.SESSION)
-_LISTED = component(
-    "SessionList",
-    {
-        **contract.SESSION_LIST,
-        "properties": {
-            **contract.SESSION_LIST["properties"],
-            "sessions": {"type": "array", "items": _SESSION},
-        },
-    },
-)
+_LISTED = component("SessionList", page_schema("sessions", _SESSION))
 _CLOSED = component("ClosedSession", contract.CLOSED)
 _NEW = component("NewSession", contract.CREATE_INPUT)
-_RENAMED = component(
-    "SessionName",
-    {
-        **contract.CREATE_INPUT,
-        "required": ["name"],
-    },
-)
+_RENAMED = component("SessionName", closed(contract.CREATE_INPUT["properties"]))
 
 _LIST = RequestArguments(contract.LIST_INPUT)
 _CREATE = RequestArguments(contract.CREATE_INPUT)

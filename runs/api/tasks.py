@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView, json_response, principal_of
+from decisions.validation.json_schema import page_schema
 from runs.conversations import contract, selectors, services, tickets
 from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events
 from runs.websockets.log_pages import read_task_page, wait_task_events
@@ -27,16 +28,7 @@ _TASK = component(
         },
     },
 )
-_LISTED = component(
-    "TaskList",
-    {
-        **contract.TASK_LIST,
-        "properties": {
-            **contract.TASK_LIST["properties"],
-            "tasks": {"type": "array", "items": _TASK},
-        },
-    },
-)
+_LISTED = component("TaskList", page_schema("tasks", _TASK))
 _SENT_MESSAGE = component("SentTaskMessage", contract.SENT_MESSAGE)
 _EVENTS = component("TaskEventPage", contract.EVENT_PAGE)
 _TICKET = component("TaskTicket", contract.TICKET)

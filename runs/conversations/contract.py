@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import COUNT, ID, MS, OFFSET, Schema, closed
+from decisions.validation.json_schema import COUNT, ID, MS, OFFSET, PAGE_INPUT, Schema, closed
 from runs.events.types import TASK_EVENT_TYPES
 from runs.models import MessageRole, TaskStatus
 
@@ -51,14 +51,7 @@ CREATE_INPUT: Schema = closed(
     },
     [],
 )
-LIST_INPUT: Schema = closed(
-    {
-        "status": _STATUS,
-        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
-        "offset": {**OFFSET, "default": 0},
-    },
-    [],
-)
+LIST_INPUT: Schema = closed({"status": _STATUS, **PAGE_INPUT}, [])
 TASK_ID_INPUT: Schema = closed({"taskId": ID})
 GET_INPUT: Schema = closed(
     {
@@ -132,14 +125,6 @@ _EXTRAS: Schema = {
     "messages": {"type": "array", "items": MESSAGE},
 }
 TASK: Schema = closed({**_FIELDS, **_EXTRAS}, list(_FIELDS))
-TASK_LIST: Schema = closed(
-    {
-        "tasks": {"type": "array", "items": TASK},
-        "total": COUNT,
-        "hasMore": {"type": "boolean"},
-        "nextCursor": {"type": ["string", "null"]},
-    }
-)
 SENT_MESSAGE: Schema = closed(
     {
         "taskId": ID,

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import (
-    ID,
-    MS,
-    MS_OR_NULL,
-    PAGE_INPUT,
-    Schema,
-    closed,
-    page_schema,
-)
+from decisions.validation.json_schema import ID, MS, MS_OR_NULL, PAGE_INPUT, Schema, closed
 from runners.browser_sessions import NAME_MAX
 
 _NAME: Schema = {
@@ -52,7 +44,6 @@ _FIELDS: Schema = {
     "trustLevel": {"type": "string", "enum": ["local", "remote"]},
 }
 SESSION: Schema = closed(_FIELDS, list(_FIELDS))
-SESSION_LIST: Schema = page_schema("sessions", SESSION)
 CLOSED: Schema = closed({"success": {"type": "boolean"}, "sessionId": ID}, ["success", "sessionId"])
 EXAMPLE: dict[str, Any] = {
     "sessionId": "sess_01kb3x5h7cf3n8r5x2k9p4d7gb",

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.validation.json_schema import check, compile_schema
+from decisions.validation.json_schema import check, compile_schema, page_schema
 from runs.conversations import contract
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
@@ -79,7 +79,8 @@ def test_a_task_starts_with_its_message_and_returns_its_answer(
 
 def test_tasks_are_listed_newest_first_by_status_and_in_pages(api: httpx.Client) -> None:
     task_ids = [create_task(api, None, title=name)["taskId"] for name in "abc"]
-    first = validated(json_of(api.get(TASKS, params={"limit": 2})), contract.TASK_LIST)
+    page = page_schema("tasks", contract.TASK)
+    first = validated(json_of(api.get(TASKS, params={"limit": 2})), page)
     assert [task["taskId"] for task in first["tasks"]] == task_ids[:0:-1]
     assert (first["total"], first["hasMore"], first["nextCursor"]) == (3, True, "2")
     rest = json_of(api.get(TASKS, params={"offset": 2}))

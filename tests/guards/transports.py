@@ -21,7 +21,6 @@ LIMITS = "tests/config/test_request_limits.py"
 REST_ROWS = (
     "tests/contract/test_rest_bad_inputs.py::test_a_call_that_only_http_can_express_gets_its_code"
 )
-SHARED_ROWS = "tests/contract/test_rest_bad_inputs.py::test_a_bad_input_gets_its_code"
 OBJECT_ROWS = (
     "tests/contract/test_rest_bad_inputs.py::test_a_call_about_an_existing_object_gets_its_code"
 )
@@ -1312,18 +1311,8 @@ _REST_GUARDS = (
         failing_test=f"{REST_ROWS}[rest:22 INVALID_PARAMETER a column that scopes the query]",
     ),
     Guard(
-        "rest-page-size",
-        "A page of a list of runs has at most 1000 entries",
-        Patch(
-            "runs/api/contract.py",
-            old=""""maximum": 1000, "default": 50}""",
-            new=""""default": 50}""",
-        ),
-        failing_test=f"{SHARED_ROWS}[runs:202 INVALID_PARAMETER limit: over the largest page]",
-    ),
-    Guard(
         "list-page-size",
-        "A page of a list of sessions, tasks or deliveries has at most 1000 entries",
+        "A page of a list of runs, tasks, sessions or targets has at most 1000 entries",
         Patch(
             "decisions/validation/json_schema.py",
             old=""""maximum": 1000, "default": 50}""",
