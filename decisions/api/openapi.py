@@ -68,6 +68,9 @@ _REFUSALS = {
     415: ("INVALID_PARAMETER", "The body is not plain application/json."),
     429: ("TOO_MANY_REQUESTS", "Too many calls in this second."),
 }
+# What a call that reads an object may refuse with, and one that changes it with a body.
+READ_REFUSALS = (400, 401, 403, 404, 429)
+WRITE_REFUSALS = (*READ_REFUSALS, 413, 415)
 
 
 def _refusal(status: int) -> OpenApiResponse:

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import component, operation
+from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from decisions.validation.json_schema import page_schema
 from runners.targets import contract, services
@@ -25,8 +25,6 @@ _ID = RequestArguments(contract.ID_INPUT)
 _REPLACE = RequestArguments(contract.REPLACE_INPUT)
 
 _IN_PATH = {"targetId": "From the list of targets."}
-_READ = (400, 401, 403, 404, 429)
-_WRITE = (*_READ, 413, 415)
 _EXAMPLES = {200: contract.EXAMPLE}
 
 
@@ -83,7 +81,7 @@ class TargetView(ApiView):
         response=_TARGET,
         path=_IN_PATH,
         examples=_EXAMPLES,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Return the target with its version and when it was last seen, never its token."""
@@ -100,7 +98,7 @@ class TargetView(ApiView):
         path=_IN_PATH,
         body=_REPLACED,
         examples=_EXAMPLES,
-        refusals=(*_WRITE, 409),
+        refusals=(*WRITE_REFUSALS, 409),
     )
     def put(self, request: Request, **path: str) -> HttpResponse:
         """Replace the target from the next call on; its version is incremented.
@@ -119,7 +117,7 @@ class TargetView(ApiView):
         tag="targets",
         response=_DELETED,
         path=_IN_PATH,
-        refusals=_WRITE,
+        refusals=WRITE_REFUSALS,
     )
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Calls that name it fail from now on; the policy rules for it alone are retired."""
@@ -141,7 +139,7 @@ class ProbeView(ApiView):
         response=_TARGET,
         path=_IN_PATH,
         examples=_EXAMPLES,
-        refusals=_WRITE,
+        refusals=WRITE_REFUSALS,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Send GET /health to the runner, for at most five seconds. Any HTTP response sets

@@ -7,7 +7,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import operation
+from decisions.api.openapi import READ_REFUSALS, operation
 from decisions.api.view import ApiView, principal_of
 from decisions.audit.bundle import JSON_LINES, file_headers, in_batches
 from decisions.infra.threads import in_thread
@@ -42,7 +42,7 @@ class EvidenceView(ApiView):
         response={"type": "string"},
         path={"runId": "The run's id; a run past its TTL can be exported too."},
         media_types=(JSON_LINES,),
-        refusals=(400, 401, 403, 404, 429),
+        refusals=READ_REFUSALS,
     )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:
         """JSON lines: the run, its steps, events, artifacts and decisions, and its part of the

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import component, operation
+from decisions.api.openapi import WRITE_REFUSALS, component, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from runs.queries.page_reader import (
     READ_PAGE_CONTENT_INPUT,
@@ -38,7 +38,7 @@ class PageContentView(ApiView):
         body=component("PageContentSelection", READ_PAGE_CONTENT_INPUT),
         body_example={"artifactId": _EXAMPLE["artifactId"], "grep": "(?i)pip install"},
         examples={200: _EXAMPLE},
-        refusals=(400, 401, 403, 404, 410, 413, 415, 429),
+        refusals=(*WRITE_REFUSALS, 410),
     )
     def post(self, request: Request) -> HttpResponse:
         """Some pages, some sections, or matches of a pattern in context; changes nothing. Continue

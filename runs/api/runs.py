@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from artifacts.selectors import list_run_artifacts
 from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import operation
+from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from runs.api import contract, openapi
 from runs.queries import runs
@@ -33,8 +33,6 @@ _WAIT = RequestArguments(contract.WAIT_TASK_RUN_INPUT)
 _EVENTS = RequestArguments(contract.SUBSCRIBE_INPUT)
 
 _IN_PATH = {"runId": "From the response to the submit."}
-_READ = (400, 401, 403, 404, 429)
-_WRITE = (*_READ, 413, 415)
 
 
 class TemplatesView(ApiView):
@@ -47,7 +45,7 @@ class TemplatesView(ApiView):
         "Templates that can be run",
         tag="runs",
         response=openapi.TEMPLATES,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request) -> HttpResponse:
         """Every template, with the schemas of its inputs and its result."""
@@ -65,7 +63,7 @@ class ProfileView(ApiView):
         "Limits and trust",
         tag="runs",
         response=openapi.PROFILE,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request) -> HttpResponse:
         """The limits of this installation, and your trust level."""
@@ -84,7 +82,7 @@ class RunsView(ApiView):
         tag="runs",
         response=openapi.RUN_LIST,
         arguments=_LIST,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request) -> HttpResponse:
         """Newest first. `total` counts all that match; the next page starts at `offset` =
@@ -101,7 +99,7 @@ class RunsView(ApiView):
         tag="runs",
         response=openapi.SUBMITTED,
         others={202: openapi.SUBMITTED},
-        refusals=_WRITE,
+        refusals=WRITE_REFUSALS,
         body=openapi.SUBMIT_BODY,
         body_example=openapi.SUBMIT_EXAMPLE,
         examples={200: openapi.ENDED_EXAMPLE, 202: openapi.SUBMITTED_EXAMPLE},
@@ -137,7 +135,7 @@ class RunView(ApiView):
         response=openapi.RUN,
         path=_IN_PATH,
         examples={200: openapi.RUN_EXAMPLE},
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """The run as it is now; `result` and `error` are null until it has ended."""
@@ -157,7 +155,7 @@ class WaitView(ApiView):
         response=openapi.RUN,
         arguments=_WAIT,
         path=_IN_PATH,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     async def get(self, request: Request, **path: str) -> HttpResponse:
         """The run as soon as it has ended or waits for a person, or as it is after `waitMs`
@@ -184,7 +182,7 @@ class EventsView(ApiView):
         examples={200: openapi.EVENTS_EXAMPLE},
         arguments=_EVENTS,
         path=_IN_PATH,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
         media_types=("application/json", MEDIA_TYPE),
         others={204: "The stream has nothing more: the run has ended and you have all its events."},
     )
@@ -230,7 +228,7 @@ class RunArtifactsView(ApiView):
         tag="artifacts",
         response=openapi.ARTIFACTS,
         path=_IN_PATH,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """The whole result first, then the others by creation time. Artifacts outlive their run's
@@ -256,7 +254,7 @@ class CancelView(ApiView):
         response=openapi.CHANGED,
         path=_IN_PATH,
         examples={200: openapi.CANCELED_EXAMPLE},
-        refusals=_WRITE,
+        refusals=WRITE_REFUSALS,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """The run is canceled at once. A run that had already ended stays as it is, and `success`
@@ -278,7 +276,7 @@ class RetryView(ApiView):
         response=openapi.SUBMITTED,
         path=_IN_PATH,
         others={202: openapi.SUBMITTED},
-        refusals=(*_WRITE, 409),
+        refusals=(*WRITE_REFUSALS, 409),
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Submits a failed or canceled run as a new run that takes over the steps that succeeded. A
@@ -302,7 +300,7 @@ class AnswerView(ApiView):
         response=openapi.CHANGED,
         path=_IN_PATH,
         body=openapi.ANSWER_BODY,
-        refusals=_WRITE,
+        refusals=WRITE_REFUSALS,
         body_example={"answer": "Use the second address."},
     )
     def post(self, request: Request, **path: str) -> HttpResponse:

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import component, operation
+from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from decisions.validation.json_schema import closed, page_schema
 from runs.sessions import contract
@@ -28,8 +28,6 @@ _RENAME = RequestArguments(contract.RENAME_INPUT)
 _CLONE = RequestArguments(contract.CLONE_INPUT)
 
 _IN_PATH = {"sessionId": "From a run, or from the list of sessions."}
-_READ = (400, 401, 403, 404, 429)
-_WRITE = (*_READ, 413, 415)
 _SHOWN, _CREATED = {200: contract.EXAMPLE}, {201: contract.EXAMPLE}
 
 
@@ -44,7 +42,7 @@ class SessionsView(ApiView):
         tag="sessions",
         response=_LISTED,
         arguments=_LIST,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request) -> HttpResponse:
         """Newest first; the next page starts at `offset` = `nextCursor`."""
@@ -59,7 +57,7 @@ class SessionsView(ApiView):
         status=201,
         body=_NEW,
         examples=_CREATED,
-        refusals=_WRITE,
+        refusals=WRITE_REFUSALS,
     )
     def post(self, request: Request) -> HttpResponse:
         """An empty session that runs can use by its `sessionId`, one after the other.
@@ -82,7 +80,7 @@ class SessionView(ApiView):
         response=_SESSION,
         path=_IN_PATH,
         examples=_SHOWN,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Whether it is open, which run uses it, and when its cookies expire."""
@@ -98,7 +96,7 @@ class SessionView(ApiView):
         path=_IN_PATH,
         body=_RENAMED,
         examples=_SHOWN,
-        refusals=_WRITE,
+        refusals=WRITE_REFUSALS,
     )
     def patch(self, request: Request, **path: str) -> HttpResponse:
         """Changes the name; the id stays."""
@@ -114,7 +112,7 @@ class SessionView(ApiView):
         tag="sessions",
         response=_CLOSED,
         path=_IN_PATH,
-        refusals=(*_WRITE, 409),
+        refusals=(*WRITE_REFUSALS, 409),
     )
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Its cookies and storage are deleted at once and cannot be restored.
@@ -141,7 +139,7 @@ class CloneView(ApiView):
         path=_IN_PATH,
         body=_NEW,
         examples=_CREATED,
-        refusals=_WRITE,
+        refusals=WRITE_REFUSALS,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """A new session with the state that this one had at the end of its last run."""

@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import component, operation
+from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from decisions.validation.json_schema import page_schema
 from runs.conversations import contract, selectors, services, tickets
@@ -54,8 +54,7 @@ _MESSAGES = RequestArguments(contract.MESSAGE_INPUT)
 _LOG = RequestArguments(contract.EVENTS_INPUT)
 
 _IN_PATH = {"taskId": "From the response that created the task."}
-_READ = (400, 401, 403, 404, 429)
-_WRITE = (*_READ, 409, 413, 415)
+_WRITE = (*WRITE_REFUSALS, 409)
 _SHOWN = {200: contract.EXAMPLE}
 
 
@@ -70,7 +69,7 @@ class TasksView(ApiView):
         tag="tasks",
         response=_LISTED,
         arguments=_LIST,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request) -> HttpResponse:
         """Newest first, without their messages; the next page starts at `offset` = `nextCursor`."""
@@ -121,7 +120,7 @@ class TaskView(ApiView):
         path=_IN_PATH,
         arguments=_GET,
         examples=_SHOWN,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Its status, its current run, and its newest messages in order."""
@@ -267,7 +266,7 @@ class TaskEventsView(ApiView):
         examples={200: contract.EVENTS_EXAMPLE},
         arguments=_LOG,
         path=_IN_PATH,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
         media_types=("application/json", MEDIA_TYPE),
     )
     async def get(self, request: Request, **path: str) -> HttpResponseBase:

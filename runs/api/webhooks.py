@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import component, operation
+from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from runs.api import contract, webhook_contract
 from runs.webhooks import services
@@ -20,8 +20,7 @@ _LIST = RequestArguments(webhook_contract.LIST_DELIVERIES_INPUT)
 _DELIVERY = RequestArguments(webhook_contract.DELIVERY_INPUT)
 _WEBHOOK_PATH = {"webhookId": "From the response that created the webhook."}
 _DELIVERY_PATH = {**_WEBHOOK_PATH, "deliveryId": "From the list of deliveries."}
-_READ = (400, 401, 403, 404, 429)
-_WRITE = (*_READ, 409, 413, 415)
+_WRITE = (*WRITE_REFUSALS, 409)
 WEBHOOK = component("Webhook", webhook_contract.WEBHOOK)
 DELIVERY = component("WebhookDelivery", webhook_contract.DELIVERY)
 _EXAMPLE = {"url": "https://example.com/hooks/continuity", "name": "billing"}
@@ -37,7 +36,7 @@ class WebhooksView(ApiView):
         "Webhooks of the workspace",
         tag="webhooks",
         response=component("WebhookList", webhook_contract.WEBHOOK_LIST),
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request) -> HttpResponse:
         """Newest first, without their secrets."""
@@ -83,7 +82,7 @@ class WebhookView(ApiView):
         tag="webhooks",
         response=WEBHOOK,
         path=_WEBHOOK_PATH,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Without its secret."""
@@ -164,7 +163,7 @@ class DeliveriesView(ApiView):
         arguments=_LIST,
         response=component("WebhookDeliveryList", webhook_contract.DELIVERY_LIST),
         path=_WEBHOOK_PATH,
-        refusals=_READ,
+        refusals=READ_REFUSALS,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Newest first; the next page starts at `offset` = `nextCursor`."""
