@@ -5,7 +5,7 @@ errors that name the field.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError, ValidationErrorKind
@@ -49,6 +49,18 @@ def closed(properties: Schema, required: list[str] | None = None) -> Schema:
 def page_schema(name: str, item: Schema) -> Schema:
     """Return the schema of one page of a list, with the items in the field `name`."""
     return closed({name: {"type": "array", "items": item}, **_PAGE_OUTPUT})
+
+
+def page_of(name: str, items: Sequence[Any], *, total: int, offset: int) -> dict[str, Any]:
+    """Return one page of a list of `total` items as `page_schema` describes it."""
+    end = offset + len(items)
+    more = bool(items) and end < total
+    return {
+        name: items,
+        "total": total,
+        "hasMore": more,
+        "nextCursor": str(end) if more else None,
+    }
 
 
 def compile_schema(schema: dict[str, Any], *, mask: str | None = None) -> Draft202012Validator:

@@ -12,6 +12,7 @@ from decisions.authorization.authorize import admit_call, tool_call_request, use
 from decisions.errors import Forbidden, InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
+from decisions.validation.json_schema import page_of
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.runner_endpoint import probe_target as probe_runner_target
 from runners.targets.targets import (
@@ -35,14 +36,9 @@ def list_targets(
     rows = visible_targets(Caller.of(principal))
     rows = rows.filter(kind=kind) if kind is not None else rows
     total = rows.count()
-    page = list(rows.order_by("-created_at", "-id")[offset : offset + limit])
-    more = offset + len(page) < total
-    return {
-        "targets": [target_object(row, principal) for row in page],
-        "total": total,
-        "hasMore": more,
-        "nextCursor": str(offset + len(page)) if more else None,
-    }
+    page = rows.order_by("-created_at", "-id")[offset : offset + limit]
+    listed = [target_object(row, principal) for row in page]
+    return page_of("targets", listed, total=total, offset=offset)
 
 
 def get_target(*, principal: Principal, target_id: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
+from decisions.validation.json_schema import page_of
 from decisions.validation.storable import storable_text
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.message_queue import is_current, unfinished_runs
@@ -58,13 +59,7 @@ def list_tasks(
         rows = rows.filter(status=status)
     total = rows.count()
     tasks = [task_object(task) for task in _page(rows, limit, offset)]
-    has_more = bool(tasks) and offset + len(tasks) < total
-    return {
-        "tasks": tasks,
-        "total": total,
-        "hasMore": has_more,
-        "nextCursor": str(offset + len(tasks)) if has_more else None,
-    }
+    return page_of("tasks", tasks, total=total, offset=offset)
 
 
 def _page(rows: QuerySet[Task], limit: int, offset: int) -> QuerySet[Task]:

@@ -15,6 +15,7 @@ from artifacts.selectors import artifact_ids_of
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.next_actions import NextAction, next_action, next_actions_after
+from decisions.validation.json_schema import page_of
 from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.slots import count_free_slots
 from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus, Task, TaskEvent
@@ -84,13 +85,7 @@ def list_runs(
     artifact_ids = artifact_ids_of(run.id for run in page)
     entries = (_list_entry(run, artifact_ids.get(run.id, [])) for run in page)
     runs = take_within_bytes(entries, max_bytes)
-    has_more = bool(runs) and offset + len(runs) < total
-    return {
-        "runs": runs,
-        "total": total,
-        "hasMore": has_more,
-        "nextCursor": str(offset + len(runs)) if has_more else None,
-    }
+    return page_of("runs", runs, total=total, offset=offset)
 
 
 def take_within_bytes(items: Iterable[Item], max_bytes: int | None) -> list[Item]:

@@ -14,6 +14,7 @@ from decisions.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFo
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
+from decisions.validation.json_schema import page_of
 from runners.browser_sessions import NAME_MAX, find_session, new_session
 from runners.models import BrowserSession
 from runs.lifecycle.session_lease import lock_session, run_using, runs_using
@@ -32,15 +33,8 @@ def list_sessions(*, principal: Principal, limit: int = 50, offset: int = 0) -> 
     page = list(rows.order_by("-created_at", "-id").defer("sealed_state")[offset : offset + limit])
     users = runs_using([row.id for row in page])
     alive = _alive({row.worker_id for row in page if row.worker_id})
-    more = offset + len(page) < total
-    return {
-        "sessions": [
-            _session_object(row, users.get(row.id), row.worker_id in alive) for row in page
-        ],
-        "total": total,
-        "hasMore": more,
-        "nextCursor": str(offset + len(page)) if more else None,
-    }
+    listed = [_session_object(row, users.get(row.id), row.worker_id in alive) for row in page]
+    return page_of("sessions", listed, total=total, offset=offset)
 
 
 def get_session(*, principal: Principal, session_id: str) -> dict[str, Any]:
