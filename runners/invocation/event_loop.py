@@ -42,6 +42,20 @@ class LoopThread:
             coro.close()
             raise
 
+    def run(self, coro: Coroutine[Any, Any, Result], within_s: float) -> Result | None:
+        """Return the coroutine's result, or None if it takes longer, and then cancel it.
+
+        Raises:
+            RuntimeError: As `submit`.
+        """
+        future = self.submit(coro)
+        try:
+            return future.result(within_s)
+        except (TimeoutError, concurrent.futures.CancelledError):
+            future.cancel()
+            logger.warning("%r did not end within %s s", coro, within_s)
+            return None
+
     def is_alive(self) -> bool:
         """Tell whether the thread runs; it may still hang (see `ping`)."""
         return self._thread.is_alive() and not self._loop.is_closed()

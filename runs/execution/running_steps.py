@@ -195,11 +195,7 @@ class RunningSteps:
         ending = self._resources.ending(ending)
         if self._last is None or self._last.trust == "local":
             return ending
-        late_refusals = get_loop().submit(self._late_refusals(self._last))
-        try:
-            late = late_refusals.result(timeout=CLOSE_S)
-        except (TimeoutError, CancelledError):
-            return ending
+        late = get_loop().run(self._late_refusals(self._last), CLOSE_S) or []
         return replace(ending, warnings=[*ending.warnings, *late])
 
     async def _late_refusals(self, session: OpenBrowserSession) -> list[str]:
@@ -243,11 +239,7 @@ class RunningSteps:
             return False
         if self._resources.session is not None:
             self._resources.session.save()
-        holding = get_loop().submit(self._hold_page(epoch))
-        try:
-            return holding.result(timeout=CLOSE_S)
-        except (TimeoutError, CancelledError):
-            return False
+        return get_loop().run(self._hold_page(epoch), CLOSE_S) or False
 
     async def _hold_page(self, epoch: int) -> bool:
         async with self._opening:

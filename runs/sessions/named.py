@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Coroutine
-from concurrent.futures import CancelledError
-from typing import Any, TypeVar
-
 from django.conf import settings
 
 from decisions.errors import SessionNotFound
@@ -22,8 +17,6 @@ from runs.sessions.held_pages import take_held_page
 
 SAVE_S = 8.0  # if reading the state takes longer, the previously saved state stays
 CLOSE_S = 5.0
-log = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
 
 class NamedSession:
@@ -102,7 +95,7 @@ class NamedSession:
         if self._checkout is None or self._is_saved:
             return
         self._is_saved = True
-        state = _on_loop(self._checkout.session.read_state(), SAVE_S)
+        state = get_loop().run(self._checkout.session.read_state(), SAVE_S)
         if state is not None:
             storage, urls = state
             save_state(self._run.session_id, worker_id=self._worker_id, storage=storage, urls=urls)
@@ -111,7 +104,7 @@ class NamedSession:
         """Return the session to the pool, open for the next run."""
         checkout, self._checkout = self._checkout, None
         if checkout is not None:
-            _on_loop(get_session_pool().check_in(self._run.session_id, checkout), CLOSE_S)
+            get_loop().run(get_session_pool().check_in(self._run.session_id, checkout), CLOSE_S)
 
     def detach_checkout(self) -> CheckedOutSession | None:
         """Return the checkout and forget it: the suspended run keeps the session."""
@@ -121,15 +114,5 @@ class NamedSession:
     def hand_over(self) -> None:
         """Close the session in this process; the worker that resumes the run restores it."""
         self._checkout = None
-        _on_loop(get_session_pool().drop(self._run.session_id), CLOSE_S)
+        get_loop().run(get_session_pool().drop(self._run.session_id), CLOSE_S)
         release_session_with_run(self._run.session_id, self._worker_id)
-
-
-def _on_loop(work: Coroutine[Any, Any, Result], seconds: float) -> Result | None:
-    future = get_loop().submit(work)
-    try:
-        return future.result(timeout=seconds)
-    except (TimeoutError, CancelledError):
-        future.cancel()
-        log.warning("a browser session did not answer in time")
-        return None

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError
-from typing import Any
 
 from django.conf import settings
 
-from runners.browser.pool.pooled_sessions import SessionPool, get_session_pool
+from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser_sessions import open_in_worker, save_state
 from runners.invocation.event_loop import get_loop
 from runs.lifecycle.session_lease import release_session, run_using
@@ -47,10 +44,13 @@ def save_all(worker_id: str) -> None:
 
 
 def _idle_seconds() -> IdleSeconds:
-    return (_on_loop(_read_idle) or {}) if len(get_session_pool()) else {}
+    if not len(get_session_pool()):
+        return {}
+    return get_loop().run(_read_idle(), LOOP_TIMEOUT_S) or {}
 
 
-async def _read_idle(pool: SessionPool) -> IdleSeconds:
+async def _read_idle() -> IdleSeconds:
+    pool = get_session_pool()
     return {session_id: pool.idle_s(session_id) for session_id in pool.ids()}
 
 
@@ -67,24 +67,10 @@ def _release(session_id: str, worker_id: str) -> None:
 
 
 def _drop(session_id: str) -> None:
-    _on_loop(lambda pool: pool.drop(session_id))
+    get_loop().run(get_session_pool().drop(session_id), LOOP_TIMEOUT_S)
 
 
 def _save(session_id: str, worker_id: str) -> None:
-    state = _on_loop(lambda pool: pool.read_state(session_id))
+    state = get_loop().run(get_session_pool().read_state(session_id), LOOP_TIMEOUT_S)
     if state is not None:
         save_state(session_id, worker_id=worker_id, storage=state[0], urls=state[1])
-
-
-def _on_loop(work: Callable[[SessionPool], Coroutine[Any, Any, Any]]) -> Any:
-    """Run it on the loop thread; return None if it takes longer than LOOP_TIMEOUT_S."""
-
-    async def run() -> Any:
-        return await work(get_session_pool())
-
-    future = get_loop().submit(run())
-    try:
-        return future.result(timeout=LOOP_TIMEOUT_S)
-    except (TimeoutError, CancelledError):
-        future.cancel()
-        return None

@@ -125,6 +125,6 @@ _pools: dict[int, SessionPool] = {}
 def get_session_pool() -> SessionPool:
     """Return the session pool of this process.
 
-    To be used on `runners.invocation.event_loop.get_loop()` only.
+    Its coroutines run on `runners.invocation.event_loop.get_loop()` only.
     """
     return _pools.setdefault(os.getpid(), SessionPool())

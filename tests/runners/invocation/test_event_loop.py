@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from runners.invocation.event_loop import LoopThread, get_loop
+from tests.support.runs.waiting import eventually
 
 
 @pytest.fixture
@@ -49,6 +51,13 @@ def test_cancelling_the_future_cancels_the_task(loop: LoopThread) -> None:
     assert loop.ping(5)
     future.cancel()
     assert ended.wait(5)
+
+
+def test_a_coroutine_that_takes_too_long_is_cancelled(loop: LoopThread) -> None:
+    assert loop.run(answer(), 5)
+    endless = asyncio.sleep(3600, "slept")
+    assert loop.run(endless, 0.05) is None
+    assert eventually(lambda: inspect.getcoroutinestate(endless) == inspect.CORO_CLOSED)
 
 
 def test_ping_detects_a_loop_that_hangs(loop: LoopThread) -> None:
