@@ -5,14 +5,12 @@ confirm token, which only the first response has.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
 from django.db.models import QuerySet
 
 from decisions.chat.responder import TIMEOUT_S
@@ -22,6 +20,7 @@ from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from decisions.infra.threads import in_thread
 from decisions.models import ChatAnswer
 from decisions.security.keys import macs
+from decisions.validation.json_digest import json_digest
 
 KEY_LIFETIME = timedelta(hours=24)
 _POLL_EVERY_S = 0.1
@@ -48,8 +47,7 @@ class ChatCall:
 
 def chat_call(owner: Owner, body: Mapping[str, Any]) -> ChatCall:
     """Return the identity of a call: its key and the keyed digests of its body."""
-    raw = orjson.dumps(dict(body), option=orjson.OPT_SORT_KEYS)
-    return ChatCall(owner, body["idempotency_key"], macs("chat", hashlib.sha256(raw).digest()))
+    return ChatCall(owner, body["idempotency_key"], macs("chat", json_digest(dict(body))))
 
 
 def find_answer(call: ChatCall) -> ChatAnswer | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
 from django.conf import settings
 
 from decisions.audit.record import AuditEvent, record
@@ -24,6 +22,7 @@ from decisions.continuity.owner import Owner
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Decision, DecisionKind, Event
+from decisions.validation.json_digest import json_digest
 
 INTENT_CHARS = 500  # of the request, as the intent of its forecast
 
@@ -157,7 +156,7 @@ def _write_decision(
 def _subject(turn: ChatTurn) -> str:
     """Return the digest of what a person would confirm: request, answers and slots."""
     subject = [turn.request, turn.answers, turn.slots]
-    return hashlib.sha256(orjson.dumps(subject, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return json_digest(subject).hex()
 
 
 def _write_event(owner: Owner, turn: ChatTurn, evaluation: Evaluation, decision: Decision) -> Event:

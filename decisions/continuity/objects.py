@@ -5,7 +5,6 @@ Writes of one user are serialized by a lock on the user's row.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,6 +25,7 @@ from decisions.continuity.success_paths import path_payload, shell_payload
 from decisions.errors import IdempotencyConflict, InvalidInput, VersionConflict
 from decisions.identity.principals import Principal
 from decisions.models import ObjectType, ObjectVersion, UserObject
+from decisions.validation.json_digest import json_digest
 
 KEY_LIFETIME = timedelta(hours=24)
 MAX_PAYLOAD = 256 * 1024  # bytes of JSON
@@ -201,7 +201,7 @@ def _put(writing: _ObjectWrite, use: ToolCallRequest) -> dict[str, Any]:
 
 def _digest_of(call: Mapping[str, Any]) -> str:
     content = {name: value for name, value in call.items() if name not in _ABOUT_THE_CALL}
-    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return json_digest(content).hex()
 
 
 def _written_before(writing: _ObjectWrite) -> ObjectVersion | None:

@@ -7,13 +7,11 @@ path.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
@@ -28,6 +26,7 @@ from decisions.errors import (
 )
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, ConfirmationStatus, Decision, Outcome, OutcomeStatus
+from decisions.validation.json_digest import json_digest
 
 NOT_PENDING = "pending outcome not found"  # S2's text
 _ABOUT_THE_CALL = {"decision_id", "user_id"}
@@ -117,7 +116,7 @@ def _digest_of(call: Mapping[str, Any]) -> str:
         # None and False mean the same as an argument that is left out.
         if name not in _ABOUT_THE_CALL and value is not None and value is not False
     }
-    return hashlib.sha256(orjson.dumps(report, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return json_digest(report).hex()
 
 
 def _require_confirmed(decision: Decision) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
-
-import orjson
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import use_approval
@@ -16,6 +13,7 @@ from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
+from decisions.validation.json_digest import json_digest
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.message_queue import lock_task, run_ids_to_cancel
 from runs.conversations.run_changes import message_event
@@ -81,8 +79,7 @@ class UserMessage:
     @property
     def digest(self) -> str:
         """The digest of content and output schema, to compare two messages with one key."""
-        raw = orjson.dumps([self.content, self.output_schema], option=orjson.OPT_SORT_KEYS)
-        return hashlib.sha256(raw).hexdigest()
+        return json_digest([self.content, self.output_schema]).hex()
 
     def find_duplicate(self) -> TaskMessage | None:
         """Return the task's message with the same idempotency key, or None.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-import orjson
 from django.conf import settings
 from pydantic import ValidationError
 
@@ -23,6 +21,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.trace_context import current_traceparent
 from decisions.next_actions import SEE_TEMPLATE, next_action
 from decisions.security.keys import macs
+from decisions.validation.json_digest import json_digest
 from decisions.validation.json_schema import check
 from runners.browser_sessions import find_session, new_session
 from runners.models import BrowserSession
@@ -215,8 +214,7 @@ def _parsed(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[str, A
 
 def _digests(inputs: Mapping[str, Any], session_id: str | None) -> tuple[str, ...]:
     """Return keyed digests of the inputs, to compare two submits."""
-    raw = orjson.dumps([inputs, session_id], option=orjson.OPT_SORT_KEYS)
-    return macs("inputs", hashlib.sha256(raw).digest())
+    return macs("inputs", json_digest([inputs, session_id]))
 
 
 def _template(template_id: str, version: str | None) -> TaskTemplate:

@@ -795,8 +795,8 @@ _SUBMISSION = (
         "The stored digest of the inputs cannot be computed without the secret key",
         Patch(
             "runs/submission/validation.py",
-            old='return macs("inputs", hashlib.sha256(raw).digest())',
-            new="return (hashlib.sha256(raw).hexdigest(),)",
+            old='return macs("inputs", json_digest([inputs, session_id]))',
+            new="return (json_digest([inputs, session_id]).hex(),)",
         ),
         failing_test="tests/runs/submission/test_idempotency.py::test_the_inputs_are_compared_by_a_keyed_digest",
     ),
