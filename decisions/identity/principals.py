@@ -33,6 +33,11 @@ _PURPOSE = "token"  # key-derivation purpose of the tokens' digests
 _TOKEN_PREFIX = "cty_"  # noqa: S105  (a public prefix: secret scanners find leaked tokens by it)
 
 
+def as_trust(text: str) -> TrustLevel:
+    """Return the trust level that a stored text names; any text but local means remote."""
+    return "local" if text == "local" else "remote"
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """An authenticated caller.
@@ -218,7 +223,7 @@ def authenticate(secret: str) -> Principal:
         tenant_id=tenant_id,
         workspace_id=workspace_id,
         scopes=frozenset(json.loads(scopes)),
-        trust="local" if trust == "local" else "remote",
+        trust=as_trust(trust),
         acts_for=frozenset(json.loads(acts_for)) or None,
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from decisions.authorization.policy import Verdict
 from decisions.errors import InvalidInput
-from decisions.identity.principals import Principal
+from decisions.identity.principals import Principal, as_trust
 from runners.invocation.fallback import RemoteCall
 from runners.llm.base import ToolSpec
 from runners.remote_tools.catalogue import OfferedTool, ToolOnRunner, list_offered
@@ -30,7 +30,6 @@ from runners.remote_tools.model_facing import (
 )
 from runners.targets.published_tools import any_object
 from runners.targets.targets import Caller
-from runners.trust import TrustLevel
 from runs.agent.journal_view import AgentContext
 from runs.models import Run
 
@@ -103,8 +102,7 @@ def _load(run: Run, *, names: Sequence[str], taken: Set[str]) -> dict[str, Model
     target_ids: dict[str, list[str]] = {}
     for tool, _, target_id in (name.rpartition(TARGET_SEPARATOR) for name in names):
         target_ids.setdefault(tool, []).append(target_id)
-    trust: TrustLevel = "local" if run.trust == "local" else "remote"
-    caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, trust)
+    caller = Caller(run.principal_id, run.tenant_id, run.workspace_id, as_trust(run.trust))
     offered = {tool.name: tool for tool in list_offered(caller)}
     tools = [_on_targets(offered.get(name), name, ids) for name, ids in target_ids.items()]
     return model_facing_tools(tools, taken=taken, at_most=MAX_SHOWN, schema_bytes=SCHEMA_BYTES)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from decisions.errors import NotAuthenticated
-from decisions.identity.principals import Principal, is_credential_active
+from decisions.identity.principals import Principal, as_trust, is_credential_active
 from decisions.infra.clock import to_ms
 from decisions.security.keys import mac, macs
 from runs.conversations.selectors import visible_task
@@ -81,6 +81,6 @@ def _principal_from(data: dict[str, Any]) -> Principal:
         tenant_id=data["tenantId"],
         workspace_id=data["workspaceId"],
         scopes=frozenset(data["scopes"]),
-        trust="local" if data["trust"] == "local" else "remote",
+        trust=as_trust(data["trust"]),
         acts_for=None if data["actsFor"] is None else frozenset(data["actsFor"]),
     )

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from decisions.identity.principals import as_trust
 from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed, ToolTimeout
 from runners.invocation.event_loop import get_loop
 from runners.tools.base import Effect
-from runners.trust import TrustLevel
 from runs.admission.first_call import FirstCall
 from runs.events.types import EventType
 from runs.execution.failure_capture import (
@@ -294,8 +294,9 @@ class RunningSteps:
             if self._session is None and (held := take_held_page(self._run.id)) is not None:
                 self._last = self._session = held.session
             if self._session is None:
-                trust: TrustLevel = "local" if self._run.trust == "local" else "remote"
-                self._session = await get_runtime().open_session(run_id=self._run.id, trust=trust)
+                self._session = await get_runtime().open_session(
+                    run_id=self._run.id, trust=as_trust(self._run.trust)
+                )
                 self._last = self._session
             return self._registered(self._session)
 

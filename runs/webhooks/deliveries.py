@@ -21,6 +21,7 @@ from django.db.models import F
 
 from artifacts.selectors import artifact_ids_of
 from decisions.audit.record import AuditEvent, record
+from decisions.identity.principals import as_trust
 from decisions.infra.staleness import ChangeWatch
 from decisions.security.keys import unseal
 from runners.trust import TrustLevel
@@ -141,7 +142,7 @@ def _lease_without_message(row: WebhookDelivery) -> DeliveryLease:
         epoch=row.epoch + 1,
         attempt=row.attempts + 1,
         url=hook.url,
-        trust="local" if hook.trust == "local" else "remote",
+        trust=as_trust(hook.trust),
         secret="",
         body=b"",
     )

@@ -1187,8 +1187,8 @@ _IDENTITY = (
         "A token without the trust level local is remote, also on this machine",
         Patch(
             _PRINCIPALS,
-            old='trust="local" if trust == "local" else "remote",',
-            new='trust="local",',
+            old='return "local" if text == "local" else "remote"',
+            new='return "local"',
         ),
         failing_test=f"{_ACCESS}::test_a_remote_token_stays_remote_on_this_machine",
     ),

@@ -2207,7 +2207,7 @@ _ADMIN = (
         (
             Patch(
                 "runs/admin/runs/admin.py",
-                old='return operator.with_trust("local" if run.trust == "local" else "remote")',
+                old="return operator.with_trust(as_trust(run.trust))",
                 new="return operator",
             ),
             Patch(

@@ -25,7 +25,7 @@ from decisions.admin.file_responses import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
-from decisions.identity.principals import Principal, admin_principal
+from decisions.identity.principals import Principal, admin_principal, as_trust
 from runs.admin.runs import detail, questions, step_detail
 from runs.admin.runs.columns import (
     RunColumns,
@@ -231,7 +231,7 @@ def _operator(request: HttpRequest, run: Run) -> Principal:
     operator = admin_principal(
         request.user.get_username(), tenant_id=run.tenant_id, workspace_id=run.workspace_id
     )
-    return operator.with_trust("local" if run.trust == "local" else "remote")
+    return operator.with_trust(as_trust(run.trust))
 
 
 def _answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, str, str]:
