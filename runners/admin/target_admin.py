@@ -17,7 +17,7 @@ from decisions.presentation.html import code, link_to, moment, pill
 from runners.admin.snapshot_pages import SnapshotPages
 from runners.admin.target_pages import TargetPages, offer_rows, target_versions
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets.runner_endpoint import endpoint_of
+from runners.targets.targets import endpoint_of
 
 
 class TargetKindFilter(admin.SimpleListFilter):

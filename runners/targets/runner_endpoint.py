@@ -16,7 +16,7 @@ from runners.gateway.request import PROBE_S, TIMEOUT_MS, RunnerTarget
 from runners.invocation.event_loop import get_loop
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.published_tools import parse_published_tools
-from runners.targets.targets import Caller, choose_target
+from runners.targets.targets import Caller, choose_target, endpoint_of
 
 if TYPE_CHECKING:
     from runners.gateway.probe import ProbeResult, PublishedTools
@@ -57,11 +57,6 @@ def runner_of(target: ExecutionTarget, caller: Caller) -> RunnerTarget:
         timeout_ms=target.config.get("timeoutMs", TIMEOUT_MS),
         falls_back=target.config.get("onUnreachable") == "fallback_local",
     )
-
-
-def endpoint_of(target: ExecutionTarget) -> str | None:
-    """Return the endpoint of a runner: the target's own, else that in its config."""
-    return target.endpoint or target.config.get("endpoint")
 
 
 def probe_target(target: ExecutionTarget, *, actor: str) -> ExecutionTarget:

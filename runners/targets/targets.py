@@ -85,6 +85,11 @@ def visible_targets(caller: Caller) -> QuerySet[ExecutionTarget]:
     return found if caller.trust == "local" else found.filter(is_local=False)
 
 
+def endpoint_of(target: ExecutionTarget) -> str | None:
+    """Return the endpoint of a runner: the target's own, else that in its config."""
+    return target.endpoint or target.config.get("endpoint")
+
+
 def choose_target(caller: Caller, kind: str, target_id: str | None) -> ExecutionTarget | None:
     """Return the target of a call: the one it names, else the one assigned to its principal, else
     the default of its workspace, else that of its tenant, else None.
@@ -149,10 +154,10 @@ def change_target(
             )
         if if_version is not None and target.version != if_version:
             raise Conflict("The target was changed meanwhile. Read it again, then change it.")
-        before, old_endpoint = _audit_data(target), _endpoint(target)
+        before, old_endpoint = _audit_data(target), endpoint_of(target)
         for name, value in checked.items():
             setattr(target, name, value)
-        if _endpoint(target) != old_endpoint:  # another runner: delete the old one's tools
+        if endpoint_of(target) != old_endpoint:  # another runner: delete the old one's tools
             target.catalogue, target.catalogue_at, target.catalogue_error = [], None, None
         target.version += 1
         _save(target)
@@ -294,10 +299,6 @@ def _save(target: ExecutionTarget, *, is_new: bool = False) -> None:
             f"The default target is {named}. Unset that first.",
             details={"targetId": other.id if other else ""},
         ) from None
-
-
-def _endpoint(target: ExecutionTarget) -> str | None:
-    return target.endpoint or target.config.get("endpoint")
 
 
 def _audit_data(target: ExecutionTarget) -> dict[str, Any]:

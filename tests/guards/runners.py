@@ -1097,7 +1097,7 @@ _GATEWAY = (
     Guard(
         "tools-of-another-runner",
         "A target with a new endpoint does not keep the tools of the old one",
-        Patch("runners/targets/targets.py", "if _endpoint(target) != old_endpoint:", "if False:"),
+        Patch("runners/targets/targets.py", "if endpoint_of(target) != old_endpoint:", "if False:"),
         failing_test=f"{_OFFERED_TOOLS}::test_a_new_endpoint_discards_the_stored_tools",
     ),
     Guard(

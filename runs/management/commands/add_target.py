@@ -12,8 +12,8 @@ from decisions.audit.record import command_actor
 from decisions.errors import Refused
 from decisions.identity.principals import LOCAL, ensure_workspace
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets.runner_endpoint import endpoint_of, probe_target
-from runners.targets.targets import TargetFields, allow_on_target, put_target
+from runners.targets.runner_endpoint import probe_target
+from runners.targets.targets import TargetFields, allow_on_target, endpoint_of, put_target
 from runs.installation.home.prepare import prepare_home
 
 
