@@ -14,7 +14,7 @@ from django.contrib import admin
 from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -25,10 +25,10 @@ from artifacts.admin.responses import attachment_response, image_response, is_im
 from artifacts.chunks import is_text
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
+from decisions.admin.acting import operator_of
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
-from decisions.admin.read_only import ReadOnlyAdmin, plain_id
+from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
-from decisions.identity.principals import admin_principal
 from decisions.presentation.formatting import shorten, size
 from decisions.presentation.html import link_to, moment, pill
 
@@ -141,18 +141,10 @@ class ArtifactAdmin(ReadOnlyAdmin):
             )
 
     def _row(self, request: HttpRequest, artifact_id: str) -> Artifact:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        row = Artifact.objects.filter(id=plain_id(artifact_id)).first()
-        if row is None:
-            raise Http404(f"No artifact has the id {artifact_id}.")
-        return row
+        return self.row_or_404(request, Artifact.objects.all(), artifact_id)
 
     def _open(self, request: HttpRequest, row: Artifact) -> tuple[Artifact, IO[Any]]:
-        operator = admin_principal(
-            request.user.get_username(), tenant_id=row.tenant_id, workspace_id=row.workspace_id
-        )
-        return open_content(principal=operator, artifact_id=row.id)
+        return open_content(principal=operator_of(request, row), artifact_id=row.id)
 
     # --- the page -------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from decisions.admin.acting import actor_of
 from decisions.admin.file_responses import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
@@ -180,7 +181,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         workspace = ensure_workspace()
         lines = export_audit(
             changelist.queryset,
-            actor=f"admin:{request.user.get_username()}",
+            actor=actor_of(request),
             owner=(workspace.tenant_id, workspace.id),
             filters=dict(request.GET.items()),
         )

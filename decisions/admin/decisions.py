@@ -15,6 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from decisions.admin.acting import actor_of
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.confirmations import confirm, refuse
@@ -172,7 +173,7 @@ class DecisionAdmin(ReadOnlyAdmin):
     def _decide(
         self, request: HttpRequest, action: Callable[..., Confirmation], decision_id: int
     ) -> None:
-        by = f"admin:{request.user.get_username()}"
+        by = actor_of(request)
         try:
             confirmation = action(decision_id=decision_id, by=by, how="admin")
         except Refused as refusal:

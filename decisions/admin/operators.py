@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from decisions.admin.acting import actor_of
 from decisions.admin.read_only import TitledAdmin
 from decisions.audit.record import AuditEvent, record, record_all
 from decisions.identity.principals import ensure_workspace
@@ -28,7 +29,7 @@ def _audit_event(request: HttpRequest, verb: str, row: Model, **metadata: Any) -
     kind = "operator" if isinstance(row, Account) else "operator_group"
     return AuditEvent(
         f"{kind}.{verb}",
-        f"admin:{request.user.get_username()}",
+        actor_of(request),
         kind,
         str(row),
         workspace.tenant_id,

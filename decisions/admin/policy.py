@@ -15,6 +15,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from decisions.admin.acting import actor_of
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.policy_rules import (
@@ -202,7 +203,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
 
     def _form(self, request: HttpRequest, form: RuleForm, key: str | None) -> HttpResponse:
         if request.method == "POST" and form.is_valid():
-            actor = f"admin:{request.user.get_username()}"
+            actor = actor_of(request)
             try:
                 if key is None:
                     create_rule(form.rule_fields(), actor=actor)
@@ -230,7 +231,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         if not self.has_operate_permission(request):
             raise PermissionDenied
         try:
-            retire_rule(key, actor=f"admin:{request.user.get_username()}")
+            retire_rule(key, actor=actor_of(request))
         except Refused as refusal:
             self.message_user(request, refusal.message, messages.WARNING)
         else:

@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from decisions.admin.acting import actor_of
 from decisions.admin.continuity import record_links, state_table
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
@@ -65,7 +66,7 @@ class AddOnlyAdmin(ReadOnlyAdmin):
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Audit the new row; Django calls this in the transaction that creates it."""
-        actor, kind = f"admin:{request.user.get_username()}", str(self.opts.model_name)
+        actor, kind = actor_of(request), str(self.opts.model_name)
         record(
             AuditEvent(f"{kind}.created", actor, kind, *self.audited_ids(obj), {"name": str(obj)})
         )

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.admin import AdminSite, ShowFacets
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import quote, unquote
 from django.contrib.admin.views.main import PAGE_VAR
-from django.db.models import Model
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
 from decisions.presentation.html import admin_url
 
+Row = TypeVar("Row", bound=Model)
 DEEPEST_PAGE = 2000  # OFFSET gets slow; older rows are found with a filter
 
 
@@ -107,6 +109,20 @@ class ReadOnlyAdmin(TitledAdmin):
             request, quote(plain_id(object_id)), *args, **kwargs
         )
         return response
+
+    def row_or_404(self, request: HttpRequest, rows: QuerySet[Row], object_id: str) -> Row:
+        """Return one of the rows by its plain or quoted id, to users who may view them.
+
+        Raises:
+            PermissionDenied: The user may not.
+            Http404: There is no such row.
+        """
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        row = rows.filter(pk=plain_id(object_id)).first()
+        if row is None:
+            raise Http404(f"No {rows.model._meta.verbose_name} has the id {object_id}.")
+        return row
 
 
 def plain_id(object_id: str) -> str:

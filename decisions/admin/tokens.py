@@ -24,6 +24,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from decisions.admin.acting import actor_of
 from decisions.admin.filters import WorkspaceFilter, workspace_label
 from decisions.admin.read_only import plain_id
 from decisions.admin.secret_creation import SecretCreationAdmin
@@ -159,7 +160,7 @@ class TokenAdmin(SecretCreationAdmin):
             users=data["acts_for"].splitlines(),
             scopes=frozenset(data["scopes"]),
             trust=cast(TrustLevel, data["trust"]),
-            actor=f"admin:{request.user.get_username()}",
+            actor=actor_of(request),
         )
 
     def revoke_view(self, request: HttpRequest, token_id: str) -> HttpResponse:
@@ -179,7 +180,7 @@ class TokenAdmin(SecretCreationAdmin):
             raise PermissionDenied
         form = ActsForForm(request.POST)
         users = form.cleaned_data["acts_for"].splitlines() if form.is_valid() else ["\0"]
-        actor = f"admin:{request.user.get_username()}"
+        actor = actor_of(request)
         try:
             changed = set_token_users(token_id=token_id, users=users, actor=actor)
         except Refused as refusal:
@@ -198,7 +199,7 @@ class TokenAdmin(SecretCreationAdmin):
         self._revoke(request, list(queryset.values_list("id", flat=True)[:100]))
 
     def _revoke(self, request: HttpRequest, token_ids: list[str]) -> None:
-        actor = f"admin:{request.user.get_username()}"
+        actor = actor_of(request)
         revoked = sum(revoke_token(token_id=token_id, actor=actor) for token_id in token_ids)
         level = messages.SUCCESS if revoked else messages.WARNING
         rest = len(token_ids) - revoked

@@ -18,9 +18,10 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from decisions.admin.read_only import ReadOnlyAdmin, plain_id
+from decisions.admin.acting import operator_of
+from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
-from decisions.identity.principals import Principal, admin_principal
+from decisions.identity.principals import Principal
 from runners.admin.side_by_side import rows_of
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.snapshots import SnapshotComparison, compare_with_now, preview_restore, restore
@@ -106,13 +107,8 @@ class SnapshotPages:
         return redirect(_url("snapshot", target, snapshot_id))
 
     def _target(self, request: HttpRequest, target_id: str) -> ExecutionTarget:
-        if not self._admin.has_view_permission(request):
-            raise PermissionDenied
         workspaces = ExecutionTarget.objects.filter(kind=TargetKind.WORKSPACE)
-        found = workspaces.filter(id=plain_id(target_id)).first()
-        if found is None:
-            raise Http404(f"No project workspace has the id {target_id}.")
-        return found
+        return self._admin.row_or_404(request, workspaces, target_id)
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
         if request.method != "POST":
@@ -124,11 +120,7 @@ class SnapshotPages:
     def _open(
         self, request: HttpRequest, target: ExecutionTarget
     ) -> tuple[Principal, ProjectWorkspace]:
-        operator = admin_principal(
-            request.user.get_username(),
-            tenant_id=target.tenant_id,
-            workspace_id=target.workspace_id or "",
-        )
+        operator = operator_of(request, target)
         return operator, open_workspace(Caller.of(operator), target.id)
 
     def _compare(

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from decisions.admin.acting import actor_of
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.authorization.policy import current_policy
 from decisions.errors import Refused
@@ -60,7 +61,7 @@ class TargetPages:
         runner = get_object_or_404(
             ExecutionTarget, id=plain_id(target_id), kind=TargetKind.DOCKER_RUNNER
         )
-        probed = probe_target(runner, actor=_actor(request))
+        probed = probe_target(runner, actor=actor_of(request))
         is_up = probed.probe_error is None
         text = _probe_result(probed) if is_up else f"No answer. {probed.probe_error}"
         self._admin.message_user(request, text, messages.SUCCESS if is_up else messages.ERROR)
@@ -74,7 +75,7 @@ class TargetPages:
     def _form(self, request: HttpRequest, form: TargetForm) -> HttpResponse:
         if request.method == "POST" and form.is_valid():
             try:
-                saved = _save(form, _actor(request))
+                saved = _save(form, actor_of(request))
             except Refused as refusal:
                 form.add_error(None, refusal.message)
             else:
@@ -104,10 +105,6 @@ def _probe_result(probed: ExecutionTarget) -> str:
         return f"The runner answers. {probed.catalogue_error}"
     count = len(probed.catalogue)
     return f"The runner answers and offers {count} tool{'' if count == 1 else 's'}."
-
-
-def _actor(request: HttpRequest) -> str:
-    return f"admin:{request.user.get_username()}"
 
 
 def _page_url(target: ExecutionTarget) -> str:

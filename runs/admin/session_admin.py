@@ -17,10 +17,10 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
+from decisions.admin.acting import operator_of
 from decisions.admin.filters import WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
-from decisions.identity.principals import admin_principal
 from decisions.presentation.html import code, link_to, moment, pill
 from runners.models import BrowserSession
 from runs.models import Run, RunStatus, Worker
@@ -122,11 +122,8 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
         row = BrowserSession.objects.filter(id=plain_id(session_id)).first()
         if row is None:
             raise Http404("There is no such session.")
-        operator = admin_principal(
-            request.user.get_username(), tenant_id=row.tenant_id, workspace_id=row.workspace_id
-        )
         try:
-            close_session(principal=operator, session_id=row.id)
+            close_session(principal=operator_of(request, row), session_id=row.id)
             self.message_user(request, f"{row.id} is closed; its cookies and storage are deleted.")
         except Refused as refusal:
             self.message_user(request, f"Not closed: {refusal.message}", messages.ERROR)

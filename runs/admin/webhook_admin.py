@@ -17,11 +17,12 @@ from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from decisions.admin.acting import operator_of
 from decisions.admin.filters import WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.admin.secret_creation import SecretCreationAdmin
 from decisions.errors import Refused
-from decisions.identity.principals import LOCAL, Principal, admin_principal, ensure_workspace
+from decisions.identity.principals import LOCAL, admin_principal, ensure_workspace
 from decisions.presentation.html import code, link_to, moment, pill
 from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import services
@@ -51,12 +52,6 @@ class WebhookForm(forms.Form):
     confirmations = forms.BooleanField(
         required=False,
         help_text="Also report pending confirmations, with a link that lets its reader decide.",
-    )
-
-
-def _operator(request: HttpRequest, hook: Webhook) -> Principal:
-    return admin_principal(
-        request.user.get_username(), tenant_id=hook.tenant_id, workspace_id=hook.workspace_id
     )
 
 
@@ -135,7 +130,7 @@ class WebhookAdmin(SecretCreationAdmin):
         state: str,
     ) -> None:
         for hook in hooks[:ACTION_ROWS]:
-            service(principal=_operator(request, hook), webhook_id=hook.id)
+            service(principal=operator_of(request, hook), webhook_id=hook.id)
             self.message_user(request, f"{hook.name} is {state}.", messages.SUCCESS)
 
     @admin.display(description="State")
@@ -222,7 +217,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         for row in queryset[:ACTION_ROWS]:
             try:
                 services.replay_delivery(
-                    principal=_operator(request, row.webhook),
+                    principal=operator_of(request, row.webhook),
                     webhook_id=row.webhook_id,
                     delivery_id=row.id,
                 )

@@ -2181,9 +2181,9 @@ _ADMIN = (
     ),
     Guard(
         "admin-view-permission",
-        "Staff without the permission see no run",
+        "Staff without the permission see no run, task, artifact or snapshot",
         Patch(
-            "runs/admin/runs/admin.py",
+            "decisions/admin/read_only.py",
             old="        if not self.has_view_permission(request):\n"
             "            raise PermissionDenied\n",
             new="",
@@ -2207,8 +2207,8 @@ _ADMIN = (
         (
             Patch(
                 "runs/admin/runs/admin.py",
-                old="return operator.with_trust(as_trust(run.trust))",
-                new="return operator",
+                old="return operator_of(request, run).with_trust(as_trust(run.trust))",
+                new="return operator_of(request, run)",
             ),
             Patch(
                 "runs/submission/services.py",

@@ -611,18 +611,6 @@ _READING_GUARDS = (
         ),
         failing_test=f"{ADMIN_ARTIFACTS}::test_text_is_previewed_escaped",
     ),
-    Guard(
-        "admin-artifact-permission",
-        "A user of the admin without the permission cannot download an artifact",
-        Patch(
-            "artifacts/admin/artifact_admin.py",
-            old="""        if not self.has_view_permission(request):
-            raise PermissionDenied
-""",
-            new="",
-        ),
-        failing_test="tests/runs/admin/test_permissions.py::test_staff_without_permissions_see_nothing",
-    ),
 )
 
 _LOCAL_CALL = 'peer, host = request.META.get("REMOTE_ADDR", ""), request.get_host()'

@@ -21,11 +21,12 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.cache import never_cache
 
+from decisions.admin.acting import operator_of
 from decisions.admin.file_responses import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
-from decisions.admin.read_only import ReadOnlyAdmin, plain_id
+from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
-from decisions.identity.principals import Principal, admin_principal, as_trust
+from decisions.identity.principals import Principal, as_trust
 from runs.admin.runs import detail, questions, step_detail
 from runs.admin.runs.columns import (
     RunColumns,
@@ -134,12 +135,7 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
         return TemplateResponse(request, "admin/runs/run/step.html", context)
 
     def _run(self, request: HttpRequest, run_id: str) -> Run:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        run = Run.objects.filter(id=plain_id(run_id)).first()
-        if run is None:
-            raise Http404(f"No run has the id {run_id}.")
-        return run
+        return self.row_or_404(request, Run.objects.all(), run_id)
 
     def _detail(self, request: HttpRequest, run: Run) -> dict[str, Any]:
         may_operate = self.has_operate_permission(request)
@@ -228,10 +224,7 @@ def _may_export_evidence(request: HttpRequest) -> bool:
 
 def _operator(request: HttpRequest, run: Run) -> Principal:
     """Return the acting operator; a retried run keeps the trust level of its caller."""
-    operator = admin_principal(
-        request.user.get_username(), tenant_id=run.tenant_id, workspace_id=run.workspace_id
-    )
-    return operator.with_trust(as_trust(run.trust))
+    return operator_of(request, run).with_trust(as_trust(run.trust))
 
 
 def _answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, str, str]:

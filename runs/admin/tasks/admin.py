@@ -22,8 +22,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from decisions.admin.acting import operator_of
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
-from decisions.admin.read_only import ReadOnlyAdmin, plain_id
+from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import Principal, admin_principal, ensure_workspace
 from decisions.presentation.formatting import short_id
@@ -125,7 +126,7 @@ class TaskAdmin(ReadOnlyAdmin):
             "may_operate": self.has_operate_permission(request),
             "content_max": CONTENT_MAX,
             "has_model": bool(settings.LLM.model),
-            "operator_id": _operator(request, task).id,
+            "operator_id": operator_of(request, task).id,
             **detail.task_context(task),
         }
         return TemplateResponse(request, "admin/runs/task/page.html", context)
@@ -139,7 +140,7 @@ class TaskAdmin(ReadOnlyAdmin):
         except InvalidInput as refusal:
             raise Http404(refusal.message) from None
         first = {"events": [], "lastSeq": after, "terminal": False}
-        operator = _operator(request, task)
+        operator = operator_of(request, task)
         return stream_events(principal=operator, run_id=task.id, first=first, read=read_task_page)
 
     def ticket_view(self, request: HttpRequest, task_id: str) -> HttpResponse:
@@ -147,18 +148,13 @@ class TaskAdmin(ReadOnlyAdmin):
         if request.method != "POST":
             raise PermissionDenied
         task = self._task(request, task_id)
-        operator = _operator(request, task)
+        operator = operator_of(request, task)
         if not self.has_operate_permission(request):
             operator = replace(operator, scopes=frozenset({"tasks:read"}))
         return JsonResponse(create_ticket(principal=operator, task_id=task.id))
 
     def _task(self, request: HttpRequest, task_id: str) -> Task:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        task = Task.objects.filter(id=plain_id(task_id)).first()
-        if task is None:
-            raise Http404(f"No task has the id {task_id}.")
-        return task
+        return self.row_or_404(request, Task.objects.all(), task_id)
 
     # --- actions --------------------------------------------------------------------------------
 
@@ -183,7 +179,7 @@ class TaskAdmin(ReadOnlyAdmin):
             task = self._task(request, task_id)
             is_script = request.headers.get("X-Requested-With") == SCRIPT_REQUEST
             try:
-                action(_operator(request, task), task, request)
+                action(operator_of(request, task), task, request)
             except Refused as refusal:
                 if is_script:
                     return JsonResponse(refusal.as_dict(), status=refusal.http_status)
@@ -238,12 +234,6 @@ class TaskAdmin(ReadOnlyAdmin):
 def task_page(task_id: str) -> str:
     """Return the URL of a task's page."""
     return reverse("admin:runs_task_change", args=[task_id])
-
-
-def _operator(request: HttpRequest, task: Task) -> Principal:
-    return admin_principal(
-        request.user.get_username(), tenant_id=task.tenant_id, workspace_id=task.workspace_id
-    )
 
 
 def _content(request: HttpRequest) -> str:
