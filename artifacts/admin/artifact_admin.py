@@ -26,7 +26,7 @@ from artifacts.chunks import is_text
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
 from decisions.admin.acting import operator_of
-from decisions.admin.filters import TimeFilter, WorkspaceFilter
+from decisions.admin.filters import EndedFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
 from decisions.presentation.formatting import shorten, size
@@ -35,21 +35,11 @@ from decisions.presentation.html import link_to, moment, pill
 PREVIEW_BYTES = 64 * 1024
 
 
-class ArtifactStateFilter(SimpleListFilter):
+class ArtifactStateFilter(EndedFilter):
     """Filter for artifacts with bytes or for expired ones."""
 
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return the two states."""
-        return [("kept", "Stored"), ("expired", "Expired")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen state."""
-        if self.value() is None:
-            return queryset
-        return queryset.filter(expired_at__isnull=self.value() == "kept")
+    field = "expired_at"
+    options = (("kept", "Stored"), ("expired", "Expired"))
 
 
 class ArtifactTypeFilter(SimpleListFilter):

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 
 from decisions.admin.acting import actor_of
 from decisions.admin.file_responses import bundle_file
-from decisions.admin.filters import TimeFilter, WorkspaceFilter
+from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.chain import head_of_chain
 from decisions.audit.query import TOOL_IN_SQL, export_audit, filter_by_time, filter_by_tool
@@ -60,19 +60,14 @@ def _occurring(expression: str) -> list[str]:
         return [value for (value,) in cursor.fetchall()]
 
 
-class ActionFilter(SimpleListFilter):
+class ActionFilter(ChoiceFilter):
     """Filter by action."""
 
-    title = "action"
-    parameter_name = "action"
+    title = parameter_name = field = "action"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
         """Return the actions in the log."""
         return [(action, action) for action in occurring_actions()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows of the chosen action."""
-        return queryset.filter(action=self.value()) if self.value() else queryset
 
 
 class ToolFilter(SimpleListFilter):

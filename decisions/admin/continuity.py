@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from decisions.admin.filters import TimeFilter, WorkspaceFilter
+from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.continuity.owner import Owner
 from decisions.continuity.state import AXES, read_state
@@ -49,19 +49,12 @@ class UserRecordAdmin(ReadOnlyAdmin):
         return _list_link(self.model._meta.model_name or "", row.user_id, row.workspace_id)
 
 
-class ObjectTypeFilter(admin.SimpleListFilter):
+class ObjectTypeFilter(ChoiceFilter):
     """Filter objects by type: shell or success path."""
 
-    title = "type"
-    parameter_name = "type"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the two types."""
-        return [("shell", "Shell"), ("success_path", "Success path")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen value."""
-        return queryset.filter(object_type=self.value()) if self.value() else queryset
+    title = parameter_name = "type"
+    field = "object_type"
+    options = (("shell", "Shell"), ("success_path", "Success path"))
 
 
 class OutcomeFilter(admin.SimpleListFilter):

@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from decisions.admin.acting import actor_of
-from decisions.admin.filters import TimeFilter, WorkspaceFilter
+from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.confirmations import confirm, refuse
 from decisions.errors import Refused
@@ -64,19 +64,11 @@ class ConfirmationFilter(admin.SimpleListFilter):
         return chosen.filter(confirmation__expires_at__gt=datetime.now(UTC))
 
 
-class DecisionKindFilter(admin.SimpleListFilter):
+class DecisionKindFilter(ChoiceFilter):
     """Filter by the decision's subject: a chat message, a direct call or a call of a step."""
 
-    title = "kind"
-    parameter_name = "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the kinds."""
-        return [(str(value), str(label)) for value, label in DecisionKind.choices]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen value."""
-        return queryset.filter(kind=self.value()) if self.value() else queryset
+    title = parameter_name = field = "kind"
+    options = DecisionKind.choices
 
 
 def is_inbox(request: HttpRequest) -> bool:

@@ -23,7 +23,41 @@ _SPANS = {
 }
 
 
-class WorkspaceFilter(SimpleListFilter):
+class ChoiceFilter(SimpleListFilter):
+    """Keeps the rows whose `field` has the chosen value.
+
+    Attributes:
+        options: the values that can be chosen, with their labels.
+    """
+
+    field: ClassVar[str] = ""
+    options: ClassVar[Iterable[tuple[Any, Any]]] = ()
+
+    def lookups(
+        self, request: HttpRequest, model_admin: ModelAdmin[Any]
+    ) -> Iterable[tuple[str, str]]:
+        """Return the options."""
+        return [(str(value), str(label)) for value, label in self.options]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Keep the rows with the chosen value."""
+        return queryset.filter(**{self.field: self.value()}) if self.value() else queryset
+
+
+class EndedFilter(ChoiceFilter):
+    """Keeps the rows whose time `field` is null with the first option, else those that have it."""
+
+    title = parameter_name = "state"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Keep the rows with the chosen state."""
+        if self.value() is None:
+            return queryset
+        (lasting, _), *_ = self.options
+        return queryset.filter(**{f"{self.field}__isnull": self.value() == lasting})
+
+
+class WorkspaceFilter(ChoiceFilter):
     """Filter by workspace; hidden while there is only one."""
 
     title = "workspace"
@@ -40,10 +74,6 @@ class WorkspaceFilter(SimpleListFilter):
         if len(workspaces) < 2:
             return []
         return [(workspace.id, workspace_label(workspace)) for workspace in workspaces]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows of the chosen workspace."""
-        return queryset.filter(**{self.field: self.value()}) if self.value() else queryset
 
 
 class TimeFilter(SimpleListFilter):

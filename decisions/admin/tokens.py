@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -25,7 +24,7 @@ from unfold.widgets import (
 )
 
 from decisions.admin.acting import actor_of
-from decisions.admin.filters import WorkspaceFilter, workspace_label
+from decisions.admin.filters import EndedFilter, WorkspaceFilter, workspace_label
 from decisions.admin.read_only import plain_id
 from decisions.admin.secret_creation import SecretCreationAdmin
 from decisions.errors import Refused
@@ -89,21 +88,11 @@ class TokenForm(forms.Form):
     )
 
 
-class TokenStateFilter(SimpleListFilter):
+class TokenStateFilter(EndedFilter):
     """Filter for active or revoked tokens."""
 
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the two states."""
-        return [("active", "Active"), ("revoked", "Revoked")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen state."""
-        if self.value() is None:
-            return queryset
-        return queryset.filter(revoked_at__isnull=self.value() == "active")
+    field = "revoked_at"
+    options = (("active", "Active"), ("revoked", "Revoked"))
 
 
 @admin.register(Token)

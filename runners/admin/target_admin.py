@@ -11,7 +11,7 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from decisions.admin.filters import WorkspaceFilter
+from decisions.admin.filters import ChoiceFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.presentation.html import code, link_to, moment, pill
 from runners.admin.snapshot_pages import SnapshotPages
@@ -20,19 +20,11 @@ from runners.models import ExecutionTarget, TargetKind
 from runners.targets.targets import endpoint_of
 
 
-class TargetKindFilter(admin.SimpleListFilter):
+class TargetKindFilter(ChoiceFilter):
     """Filter by the kind of target."""
 
-    title = "kind"
-    parameter_name = "kind"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the kinds."""
-        return [(str(value), str(label)) for value, label in TargetKind.choices]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the targets of the chosen kind."""
-        return queryset.filter(kind=self.value()) if self.value() else queryset
+    title = parameter_name = field = "kind"
+    options = TargetKind.choices
 
 
 @admin.register(ExecutionTarget)

@@ -18,7 +18,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 
 from decisions.admin.acting import operator_of
-from decisions.admin.filters import WorkspaceFilter
+from decisions.admin.filters import EndedFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
 from decisions.presentation.html import code, link_to, moment, pill
@@ -27,21 +27,11 @@ from runs.models import Run, RunStatus, Worker
 from runs.sessions.services import close_session
 
 
-class SessionStateFilter(admin.SimpleListFilter):
+class SessionStateFilter(EndedFilter):
     """Filter for open or closed sessions."""
 
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the two states."""
-        return [("open", "Open"), ("closed", "Closed")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen state."""
-        if self.value() is None:
-            return queryset
-        return queryset.filter(closed_at__isnull=self.value() == "open")
+    field = "closed_at"
+    options = (("open", "Open"), ("closed", "Closed"))
 
 
 @admin.register(BrowserSession)

@@ -18,7 +18,7 @@ from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from decisions.admin.acting import operator_of
-from decisions.admin.filters import WorkspaceFilter
+from decisions.admin.filters import ChoiceFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.admin.secret_creation import SecretCreationAdmin
 from decisions.errors import Refused
@@ -155,19 +155,11 @@ class WebhookAdmin(SecretCreationAdmin):
         return moment(hook.created_at)
 
 
-class DeliveryStatusFilter(admin.SimpleListFilter):
+class DeliveryStatusFilter(ChoiceFilter):
     """Filter by the status of the delivery."""
 
-    title = "status"
-    parameter_name = "status"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the statuses."""
-        return [(str(value), str(label)) for value, label in DeliveryStatus.choices]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen status."""
-        return queryset if self.value() is None else queryset.filter(status=self.value())
+    title = parameter_name = field = "status"
+    options = DeliveryStatus.choices
 
 
 @admin.register(WebhookDelivery)

@@ -16,6 +16,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from artifacts.models import Artifact
+from decisions.admin.filters import ChoiceFilter
 from decisions.presentation.formatting import duration, short_id, shorten
 from decisions.presentation.html import moment, pill, status_pill
 from runs.models import Run, RunStatus
@@ -42,19 +43,15 @@ class RunStatusFilter(SimpleListFilter):
         return queryset.filter(status=self.value()) if self.value() else queryset
 
 
-class TemplateFilter(SimpleListFilter):
+class TemplateFilter(ChoiceFilter):
     """Filter by template, among the installed ones."""
 
-    title = "template"
-    parameter_name = "template"
+    title = parameter_name = "template"
+    field = "template_id"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
         """Return the template ids."""
         return [(template.template_id, template.template_id) for template in list_templates()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
-        """Keep the runs of the chosen template."""
-        return queryset.filter(template_id=self.value()) if self.value() else queryset
 
 
 def waiting_runs(runs: QuerySet[Run]) -> QuerySet[Run]:

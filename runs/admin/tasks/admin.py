@@ -5,15 +5,13 @@ The actions call the same services as the REST API.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -23,7 +21,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from decisions.admin.acting import operator_of
-from decisions.admin.filters import TimeFilter, WorkspaceFilter
+from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import Principal, admin_principal, ensure_workspace
@@ -42,19 +40,11 @@ from runs.websockets.log_pages import read_task_page
 SCRIPT_REQUEST = "fetch"  # the header X-Requested-With of the page's script
 
 
-class TaskStatusFilter(SimpleListFilter):
+class TaskStatusFilter(ChoiceFilter):
     """Filter by the status of the task."""
 
-    title = "status"
-    parameter_name = "status"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return the statuses of S1."""
-        return [(status, status.capitalize()) for status in TaskStatus.values]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Task]) -> QuerySet[Task]:
-        """Keep the tasks with the chosen status."""
-        return queryset.filter(status=self.value()) if self.value() else queryset
+    title = parameter_name = field = "status"
+    options = tuple((status, status.capitalize()) for status in TaskStatus.values)
 
 
 @admin.register(Task)
