@@ -23,13 +23,13 @@ PermitCheck = Callable[[Address, int], bool]
 LOOKUP_THREADS = 16
 LOOKUP_SECONDS = 10.0
 # Ports that browsers refuse to open (Fetch standard, "bad port").
-_CLOSED_PORTS = {
-    1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,
-    103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465,
-    512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993,
-    995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668,
-    6669, 6679, 6697, 10080,
-}  # fmt: skip
+_CLOSED_PORT_NUMBERS = """
+    1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113
+    115 117 119 123 135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548
+    554 556 563 587 601 636 989 990 993 995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566
+    6665 6666 6667 6668 6669 6679 6697 10080
+"""
+_CLOSED_PORTS = frozenset(map(int, _CLOSED_PORT_NUMBERS.split()))
 # A lookup blocks its thread, so lookups have a pool of their own: a slow name server does not delay
 # the worker's other threads.
 _lookups = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="egress-lookup")
