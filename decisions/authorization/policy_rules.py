@@ -66,7 +66,7 @@ def change_rule(key: str, fields: RuleFields, *, actor: str) -> PolicyRule:
     return rule
 
 
-def ensure_rule(fields: RuleFields, *, actor: str) -> PolicyRule:
+def ensure_rule(fields: RuleFields, *, actor: str) -> None:
     """Create a rule, or change the verdict of the active rule with the same scope, tool and target.
     Commits. Calling it twice is safe.
 
@@ -81,11 +81,12 @@ def ensure_rule(fields: RuleFields, *, actor: str) -> PolicyRule:
         retired_at__isnull=True,
     ).first()
     if known is None:
-        return create_rule(fields, actor=actor)
-    return known if known.verdict == fields.verdict else change_rule(known.key, fields, actor=actor)
+        create_rule(fields, actor=actor)
+    elif known.verdict != fields.verdict:
+        change_rule(known.key, fields, actor=actor)
 
 
-def retire_rule(key: str, *, actor: str) -> PolicyRule:
+def retire_rule(key: str, *, actor: str) -> None:
     """Retire a rule from the next call on; audited. Commits.
 
     Raises:
@@ -95,7 +96,6 @@ def retire_rule(key: str, *, actor: str) -> PolicyRule:
         rule = _retire(key, actor)
         _record("policy_rule.retired", actor, rule, _owner(rule.scope, rule.scope_id) or ("", ""))
         _renew_stamp()
-    return rule
 
 
 def list_rules_for_target(target_id: str) -> list[str]:

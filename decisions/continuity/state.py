@@ -113,14 +113,14 @@ def get_state(*, principal: Principal, user_id: str) -> dict[str, Any]:
 
 
 @transaction.atomic
-def apply_changes(owner: Owner, changes: Sequence[AxisChange]) -> list[Evidence]:
+def apply_changes(owner: Owner, changes: Sequence[AxisChange]) -> None:
     """Apply changes, each with its row of evidence, in the caller's transaction or a new one.
 
     A change with delta 0 or confidence 0 is ignored.
     """
     effective = [change for change in changes if change.delta and change.confidence]
     if not effective:
-        return []
+        return
     owner.lock()
     axes, now, evidence = dict(read_state(owner).axes), datetime.now(UTC), []
     for change in effective:
@@ -139,7 +139,7 @@ def apply_changes(owner: Owner, changes: Sequence[AxisChange]) -> list[Evidence]
                 "updated_at": now,
             },
         )
-    return Evidence.objects.bulk_create(evidence)
+    Evidence.objects.bulk_create(evidence)
 
 
 def _changed(before: AxisState, change: AxisChange, now: datetime) -> AxisState:

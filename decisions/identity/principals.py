@@ -96,10 +96,9 @@ def ensure_workspace(name: str = LOCAL, tenant_name: str = LOCAL) -> Workspace:
         return Workspace.objects.get(name=name, tenant__name=tenant_name)
 
 
-def ensure_user(*, workspace_id: str, user_id: str) -> User:
-    """Return a workspace's user, creating it if needed. Safe to call concurrently."""
-    found = User.objects.filter(workspace_id=workspace_id, user_id=user_id).first()
-    return found or User.objects.get_or_create(workspace_id=workspace_id, user_id=user_id)[0]
+def ensure_user(*, workspace_id: str, user_id: str) -> None:
+    """Create a workspace's user if needed. Safe to call concurrently."""
+    User.objects.get_or_create(workspace_id=workspace_id, user_id=user_id)
 
 
 def local_principal() -> Principal:

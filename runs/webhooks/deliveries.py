@@ -213,8 +213,8 @@ def _record(lease: DeliveryLease, status: DeliveryStatus, response: WebhookRespo
     )
 
 
-def disable(webhook_id: str, *, actor: str, because: str) -> bool:
-    """Disable a webhook and fail its pending deliveries; return False if it was disabled already.
+def disable(webhook_id: str, *, actor: str, because: str) -> None:
+    """Disable a webhook and fail its pending deliveries, unless it is disabled already.
 
     Runs in the caller's transaction or in one of its own.
     """
@@ -223,7 +223,7 @@ def disable(webhook_id: str, *, actor: str, because: str) -> bool:
         if not Webhook.objects.filter(id=webhook_id, disabled_at__isnull=True).update(
             disabled_at=now, disabled_because=because[:200]
         ):
-            return False
+            return
         WebhookDelivery.objects.filter(webhook_id=webhook_id, status=DeliveryStatus.PENDING).update(
             status=DeliveryStatus.FAILED,
             settled_at=now,
@@ -242,4 +242,3 @@ def disable(webhook_id: str, *, actor: str, because: str) -> bool:
                 {"because": because},
             )
         )
-    return True

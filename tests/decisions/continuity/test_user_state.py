@@ -55,8 +55,8 @@ def test_a_value_stays_within_0_and_1(principal: Principal, delta: float, end: f
 
 
 def test_a_change_without_effect_writes_no_rows(principal: Principal) -> None:
-    assert apply_changes(owner_of(principal), [AxisChange("money", 0, 1, "chat")]) == []
-    assert apply_changes(owner_of(principal), [AxisChange("money", 1, 0, "chat")]) == []
+    apply_changes(owner_of(principal), [AxisChange("money", 0, 1, "chat")])
+    apply_changes(owner_of(principal), [AxisChange("money", 1, 0, "chat")])
     assert not AxisValue.objects.exists()
     assert not Evidence.objects.exists()
 
