@@ -15,6 +15,8 @@ from decisions.errors import ArtifactExpired, ArtifactNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 
+BRIEFS_PER_RUN = 3
+
 
 def get_artifact(*, principal: Principal, artifact_id: str) -> Artifact:
     """Return the row of an artifact that has not expired.
@@ -98,10 +100,8 @@ def artifact_ids_of(run_ids: Iterable[str]) -> dict[str, list[str]]:
     return by_run
 
 
-def artifact_briefs_of(
-    *, principal: Principal, run_ids: Sequence[str], each: int = 3
-) -> list[dict[str, Any]]:
-    """Describe the first artifacts of each of these runs that have not expired, `each` per run."""
+def artifact_briefs_of(*, principal: Principal, run_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Describe the first three artifacts of each of these runs that have not expired."""
     principal.require("artifacts:read")
     rows = Artifact.objects.filter(
         run_id__in=run_ids, workspace_id=principal.workspace_id, expired_at__isnull=True
@@ -109,7 +109,8 @@ def artifact_briefs_of(
     is_result = Case(When(kind=RESULT, then=0), default=1)
     position = Window(RowNumber(), partition_by="run_id", order_by=[is_result, "created_at", "id"])
     found: dict[str, list[Artifact]] = {run_id: [] for run_id in run_ids}
-    for row in sorted(rows.alias(position=position).filter(position__lte=each), key=_in_order):
+    first = rows.alias(position=position).filter(position__lte=BRIEFS_PER_RUN)
+    for row in sorted(first, key=_in_order):
         found[row.run_id].append(row)
     return [describe_artifact(row) for run_id in run_ids for row in found[run_id]]
 

@@ -15,6 +15,7 @@ from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path, delete_file, list_old_files, write_blob
 from artifacts.storage.staging import open_upload_names
 from decisions.audit.record import AuditEvent, record_all
+from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from decisions.infra.ids import new_id
 from decisions.validation.storable import storable_text
 
@@ -90,21 +91,17 @@ def start_expiry(run_id: str, ended_at: datetime) -> None:
     Artifact.objects.filter(run_id=run_id).update(expires_at=_expiry(ended_at))
 
 
-def expire_artifacts(*, limit: int = 500) -> int:
-    """Turn overdue artifacts into tombstones, audited; return how many. Commits each batch of
-    `limit`. Safe to call concurrently.
+def expire_artifacts() -> int:
+    """Turn overdue artifacts into tombstones, audited; return how many. Commits each batch. Safe to
+    call concurrently.
     """
     due = Artifact.objects.filter(expires_at__lte=datetime.now(UTC), expired_at__isnull=True)
-    expired = count = _expire(due.order_by("expires_at")[:limit])
-    while count == limit:
-        count = _expire(due.order_by("expires_at")[:limit])
-        expired += count
-    return expired
+    return run_in_batches(lambda: _expire(due.order_by("expires_at")[:BATCH_SIZE]))
 
 
-def expire_artifacts_of(run_ids: Sequence[str]) -> int:
-    """Turn all artifacts of these runs into tombstones now, audited; return how many. Commits."""
-    return _expire(Artifact.objects.filter(run_id__in=run_ids, expired_at__isnull=True))
+def expire_artifacts_of(run_ids: Sequence[str]) -> None:
+    """Turn all artifacts of these runs into tombstones now, audited. Commits."""
+    _expire(Artifact.objects.filter(run_id__in=run_ids, expired_at__isnull=True))
 
 
 def _expire(rows: QuerySet[Artifact]) -> int:

@@ -295,4 +295,4 @@ def delete_old_uploads() -> int:
             blob_storage().delete(staging_name(upload_id))
         return old.filter(id__in=ids).delete()[0]
 
-    return run_in_batches(delete_batch, full=BATCH_SIZE)
+    return run_in_batches(delete_batch)

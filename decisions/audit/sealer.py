@@ -33,6 +33,7 @@ from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction
 POLL_EVERY_S = 0.25
+STOP_S = 10.0  # how long `stop` waits
 _ADVISORY_LOCK = 0x436F6E7453656C  # an arbitrary number, the same in every process
 
 # Transactions that may still add rows: an INSERT takes this lock before it takes an id.
@@ -78,11 +79,11 @@ class Sealer:
         """Start the background thread."""
         self._thread.start()
 
-    def stop(self, within_s: float = 10.0) -> None:
+    def stop(self) -> None:
         """Finish the current batch and stop the thread."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(within_s)
+            self._thread.join(STOP_S)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -122,11 +122,11 @@ async def wait_for_reply_text(row: ChatAnswer) -> dict[str, Any]:
     return answer
 
 
-def delete_expired_answers(now: datetime | None = None) -> int:
+def delete_expired_answers() -> int:
     """Delete responses older than 24 hours; return how many. Commits."""
-    old = ChatAnswer.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFETIME)
+    old = ChatAnswer.objects.filter(created_at__lte=datetime.now(UTC) - KEY_LIFETIME)
 
     def delete_batch() -> int:
         return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
 
-    return run_in_batches(delete_batch, full=BATCH_SIZE)
+    return run_in_batches(delete_batch)

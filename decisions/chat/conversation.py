@@ -155,4 +155,4 @@ def delete_idle_conversations() -> int:
     def delete_batch() -> int:
         return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
 
-    return run_in_batches(delete_batch, full=BATCH_SIZE)
+    return run_in_batches(delete_batch)

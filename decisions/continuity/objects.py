@@ -112,8 +112,10 @@ def get_latest_shell(*, principal: Principal, user_id: str) -> dict[str, Any]:
     return {"item": None if shell is None else item_of(shell)}
 
 
-def current_versions(owner: Owner, object_type: str | None = None) -> Any:
-    """Return a queryset of the current versions with their objects, last written first."""
+def current_versions(owner: Owner, object_type: str | None) -> Any:
+    """Return a queryset of the current versions with their objects, of one type or (None) of all,
+    last written first.
+    """
     found = ObjectVersion.objects.select_related("object").filter(
         is_current=True, object__workspace_id=owner.workspace_id, object__user_id=owner.user_id
     )
@@ -123,9 +125,9 @@ def current_versions(owner: Owner, object_type: str | None = None) -> Any:
 
 
 def find_success_path(
-    principal: Principal | None, object_id: str, version: int | None = None
+    principal: Principal | None, object_id: str, version: int | None
 ) -> ObjectVersion | None:
-    """Return a version of a success path, by default the current one.
+    """Return a version of a success path, for None the current one.
 
     Returns None if there is none, or it belongs to a user that the caller may not act for.
 

@@ -36,13 +36,11 @@ LOCAL_ADMIN = "admin"
 
 
 def one_time_login_allowed() -> bool:
-    """Tell whether this installation has such links: with the embedded database by default, else
-    with the setting ONE_TIME_LOGIN.
-    """
-    return bool(getattr(settings, "ONE_TIME_LOGIN", settings.EMBEDDED))
+    """Tell whether this installation has such links, by default if its database is embedded."""
+    return bool(settings.ONE_TIME_LOGIN)
 
 
-def create_login_path(*, actor: str = "command") -> str:
+def create_login_path() -> str:
     """Create a link that signs its first visitor in at the admin site; return its path. Commits.
 
     Raises:
@@ -60,7 +58,7 @@ def create_login_path(*, actor: str = "command") -> str:
         link = LoginLink.objects.create(
             digest=mac(_PURPOSE, token.encode()), created_at=now, expires_at=now + LIFETIME
         )
-        record(_audit_event("login_link.created", actor, link))
+        record(_audit_event("login_link.created", "command", link))
     return f"/admin/once/{token}/"
 
 

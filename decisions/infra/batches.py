@@ -7,10 +7,10 @@ from collections.abc import Callable
 BATCH_SIZE = 500  # rows per transaction of a maintenance job
 
 
-def run_in_batches(run_batch: Callable[[], int], *, full: int) -> int:
-    """Call `run_batch` until it processes fewer than `full` items; return the total."""
+def run_in_batches(run_batch: Callable[[], int]) -> int:
+    """Call `run_batch` until it processes fewer than BATCH_SIZE items; return the total."""
     total = count = run_batch()
-    while count >= full:
+    while count >= BATCH_SIZE:
         count = run_batch()
         total += count
     return total

@@ -14,11 +14,11 @@ _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 CUT = "…"
 
 
-def ago(at: datetime | None, now: datetime | None = None) -> str:
+def ago(at: datetime | None) -> str:
     """Format a time relative to now in one unit: `5 s ago`, `3 min ago`, `in 2 h`."""
     if at is None:
         return "never"
-    seconds = ((now or datetime.now(UTC)) - at).total_seconds()
+    seconds = (datetime.now(UTC) - at).total_seconds()
     span = int(abs(seconds))
     if span < 1:
         return "just now"

@@ -115,7 +115,7 @@ class Exchange:
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": response.content})
 
-    async def respond_json(self, value: Any, status: int = HTTPStatus.OK) -> None:
+    async def respond_json(self, value: Any, status: int) -> None:
         """Send a JSON value; for None an empty body."""
         body = b"" if value is None else orjson.dumps(value)
         response = HttpResponse(body, status=status, content_type="application/json")

@@ -20,10 +20,10 @@ Result = TypeVar("Result")
 class LoopThread:
     """A daemon thread that runs one asyncio loop until `close`."""
 
-    def __init__(self, name: str = "continuity-loop") -> None:
+    def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_log_in_one_line)
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name="continuity-loop", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:

@@ -28,7 +28,7 @@ class AnyArguments(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-def find_tool(name: str, *, target_id: str | None, remote: bool = False) -> Tool | None:
+def find_tool(name: str, *, target_id: str | None, remote: bool) -> Tool | None:
     """Return the tool of this name: the local one, else that of the named runner. With `remote`,
     the runner's tool in any case.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PROBE_WAIT_S = 2 * PROBE_S + 10  # the event loop may be busy
 
 
-def find_runner(caller: Caller, target_id: str | None = None) -> ExecutionTarget:
+def find_runner(caller: Caller, target_id: str | None) -> ExecutionTarget:
     """Return the runner of a call: the one it names, else the default of its workspace or tenant.
 
     Raises:

@@ -44,7 +44,6 @@ def open_workspace(
     target_id: str | None = None,
     *,
     offered: tuple[str, ...] | None = None,
-    developer_target: str | None = None,
     tool: str = "",
 ) -> ProjectWorkspace:
     """Return the workspace of a call.
@@ -54,8 +53,6 @@ def open_workspace(
 
     Args:
         offered: names of the tools that the caller's transport offers; None: all usable tools.
-        developer_target: target for which the submitter of the run enabled developer mode
-            (`developer_mode_target`).
         tool: the tool to be called; `get_runtime_info` reports an invalid policy file.
 
     Raises:
@@ -64,9 +61,7 @@ def open_workspace(
         PolicyViolation: The policy file in its root is invalid.
     """
     target = find_target(caller, target_id)
-    return open_target(
-        caller, target, offered=offered, developer_target=developer_target, tool=tool
-    )
+    return open_target(caller, target, offered=offered, developer_target=None, tool=tool)
 
 
 def open_target(
@@ -74,10 +69,14 @@ def open_target(
     target: ExecutionTarget,
     *,
     offered: tuple[str, ...] | None = None,
-    developer_target: str | None = None,
-    tool: str = "",
+    developer_target: str | None,
+    tool: str,
 ) -> ProjectWorkspace:
     """Return the workspace of a target, as `open_workspace` does.
+
+    Args:
+        developer_target: target for which the submitter of the run enabled developer mode
+            (`developer_mode_target`).
 
     Raises:
         ToolDisabled, PolicyViolation: As `open_workspace`.

@@ -111,9 +111,9 @@ def list_tools(kind: str | None = None) -> list[Tool]:
     return [tool for tool in _all(KINDS if kind is None else (kind,)) if not tool.agent_only]
 
 
-def list_actions(kind: str = "browser") -> list[Tool]:
+def list_actions() -> list[Tool]:
     """Return the browser actions (S1 §4.2), which only the agent loop offers, sorted by name."""
-    return [tool for tool in _all((kind,)) if tool.agent_only]
+    return [tool for tool in _all(("browser",)) if tool.agent_only]
 
 
 def _all(kinds: Sequence[str]) -> list[Tool]:

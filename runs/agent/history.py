@@ -9,6 +9,8 @@ from django.db.models import Q
 
 from runs.models import MessageRole, Run, Task, TaskMessage, TaskStatus
 
+MAX_MESSAGES = 100  # of the task before the run's own that an agent reads
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryMessage:
@@ -18,8 +20,8 @@ class HistoryMessage:
     content: str
 
 
-def messages_before(*, task_id: str, run_id: str, limit: int = 100) -> Sequence[HistoryMessage]:
-    """Return the newest `limit` messages of a task before this run's own message, in order.
+def messages_before(*, task_id: str, run_id: str) -> Sequence[HistoryMessage]:
+    """Return the newest MAX_MESSAGES messages of a task before this run's own message, in order.
 
     An answer follows the message that it answers, even if the user sent the next message before the
     answer was written. Messages queued behind the run are left out.
@@ -29,7 +31,7 @@ def messages_before(*, task_id: str, run_id: str, limit: int = 100) -> Sequence[
     if own is None:
         return ()
     before = messages.filter(~Q(role=MessageRole.USER) | Q(number__lt=own)).exclude(run_id=run_id)
-    newest = list(before.order_by("-number")[:limit])
+    newest = list(before.order_by("-number")[:MAX_MESSAGES])
     first_number: dict[str | None, int] = {}
     for message in newest:  # newest first, so the number of each run's first message remains
         first_number[message.run_id] = message.number

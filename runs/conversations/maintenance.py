@@ -81,4 +81,4 @@ def delete_old_tasks() -> int:
             Task.objects.filter(id__in=ids).delete()
         return len(ids)
 
-    return run_in_batches(delete_some, full=BATCH_SIZE)
+    return run_in_batches(delete_some)

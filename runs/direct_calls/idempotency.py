@@ -103,14 +103,14 @@ def store_outcome(outcome: StoredOutcome) -> None:
     rows.update(answer=zlib.compress(orjson.dumps(data)))
 
 
-def delete_expired_keys(now: datetime | None = None) -> int:
+def delete_expired_keys() -> int:
     """Delete keys older than KEY_LIFETIME; return how many. Commits."""
-    old = KeyedCall.objects.filter(created_at__lte=(now or datetime.now(UTC)) - KEY_LIFETIME)
+    old = KeyedCall.objects.filter(created_at__lte=datetime.now(UTC) - KEY_LIFETIME)
 
     def delete_batch() -> int:
         return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
 
-    return run_in_batches(delete_batch, full=BATCH_SIZE)
+    return run_in_batches(delete_batch)
 
 
 def _rows(use: ToolCallRequest) -> QuerySet[KeyedCall]:

@@ -27,7 +27,7 @@ def hide_runs() -> int:
         ids = list(due.order_by("ended_at").values_list("id", flat=True)[:BATCH_SIZE])
         return due.filter(id__in=ids).update(hidden_at=now)
 
-    return run_in_batches(hide_some, full=BATCH_SIZE)
+    return run_in_batches(hide_some)
 
 
 def delete_old_runs() -> int:
@@ -51,4 +51,4 @@ def delete_old_runs() -> int:
     hide_runs()
     Worker.objects.filter(lost_at__lte=oldest).delete()
     WebhookDelivery.objects.filter(run__isnull=True, created_at__lte=oldest).delete()
-    return run_in_batches(delete_some, full=BATCH_SIZE)
+    return run_in_batches(delete_some)

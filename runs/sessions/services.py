@@ -12,6 +12,7 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFound
 from decisions.identity.principals import Principal
+from decisions.infra.batches import BATCH_SIZE
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
 from decisions.validation.json_schema import page_of
@@ -21,6 +22,7 @@ from runs.lifecycle.session_lease import lock_session, run_using, runs_using
 from runs.models import ACTIVE, Run, Worker
 
 DEFAULT_NAME = "session"
+EXPIRED_AT_ONCE = 200  # sessions per call of `expire_sessions`
 
 
 def list_sessions(*, principal: Principal, limit: int = 50, offset: int = 0) -> dict[str, Any]:
@@ -161,13 +163,13 @@ def clone_session(
     return session_object(clone)
 
 
-def expire_sessions(*, limit: int = 200) -> int:
+def expire_sessions() -> int:
     """Close the sessions that were not used for SESSION_IDLE_TTL_MS and that no active run names;
     return how many.
     """
     closed = 0
     due = BrowserSession.objects.filter(closed_at__isnull=True, used_at__lte=_idle_since())
-    for session_id in due.order_by("used_at").values_list("id", flat=True)[:limit]:
+    for session_id in due.order_by("used_at").values_list("id", flat=True)[:EXPIRED_AT_ONCE]:
         with transaction.atomic():
             row = lock_session(session_id)
             active = Run.objects.filter(session_id=session_id, status__in=ACTIVE)
@@ -177,11 +179,11 @@ def expire_sessions(*, limit: int = 200) -> int:
     return closed
 
 
-def delete_closed_sessions(*, limit: int = 500) -> int:
+def delete_closed_sessions() -> int:
     """Delete the rows of sessions that were closed RUN_RETENTION_DAYS ago; return how many."""
     oldest = datetime.now(UTC) - timedelta(days=settings.RUN_RETENTION_DAYS)
-    old = BrowserSession.objects.filter(closed_at__lte=oldest).values_list("id", flat=True)[:limit]
-    deleted, _ = BrowserSession.objects.filter(id__in=list(old)).delete()
+    old = BrowserSession.objects.filter(closed_at__lte=oldest).values_list("id", flat=True)
+    deleted, _ = BrowserSession.objects.filter(id__in=list(old[:BATCH_SIZE])).delete()
     return deleted
 
 

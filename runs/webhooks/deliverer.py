@@ -22,6 +22,7 @@ from runs.webhooks.transport import post
 AT_ONCE = 16
 POLL_S = 1.0
 RELEASE_EVERY_S = 5.0  # interval at which deliveries of lost deliverers are released
+STOP_S = 12.0  # how long `stop` waits
 log = logging.getLogger(__name__)
 
 
@@ -39,11 +40,11 @@ class Deliverer:
         """Start the deliverer's thread."""
         self._thread.start()
 
-    def stop(self, within_s: float = 12.0) -> None:
+    def stop(self) -> None:
         """Claim no more deliveries, and wait for those in flight."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(within_s)
+            self._thread.join(STOP_S)
 
     def _run(self) -> None:
         asyncio.run(self.work())

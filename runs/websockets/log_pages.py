@@ -16,7 +16,7 @@ def read_task_page(principal: Principal, task_id: str, after: int, limit: int) -
 
 
 async def wait_task_events(
-    *, principal: Principal, task_id: str, after: int = 0, wait_s: float = 0.0, limit: int = 100
+    *, principal: Principal, task_id: str, after: int, limit: int, wait_s: float = 0.0
 ) -> dict[str, Any]:
     """Return the events after `after` as soon as there is one; none after `wait_s`.
 

@@ -148,7 +148,7 @@ def change_text(
     path: str,
     change: Callable[[str], str | None],
     *,
-    wait_s: float = LOCK_WAIT_S,
+    wait_s: float,
     missing: str | None = None,
 ) -> WriteResult | None:
     """Apply a function to a file's text, holding the file's lock, and write the result.

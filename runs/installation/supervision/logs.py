@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROTATE_BYTES = 10 * 1024 * 1024
 _TAIL_BYTES = 16 * 1024
+_TAIL_LINES = 12
 
 
 def open_log(path: Path) -> int:
@@ -22,8 +23,8 @@ def open_log(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def last_lines(path: Path, count: int = 12) -> list[str]:
-    """Return the end of a log, at most `count` lines of at most 300 characters."""
+def last_lines(path: Path) -> list[str]:
+    """Return the end of a log, at most 12 lines of at most 300 characters."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -31,4 +32,4 @@ def last_lines(path: Path, count: int = 12) -> list[str]:
             text = file.read().decode(errors="replace")
     except OSError:
         return []
-    return [line[:300] for line in text.splitlines()[-count:]]
+    return [line[:300] for line in text.splitlines()[-_TAIL_LINES:]]

@@ -89,7 +89,7 @@ def test_results_are_camel_case_without_empty_fields() -> None:
 
 
 def test_every_action_has_a_browser_tool_with_its_effect_and_timeout() -> None:
-    tools = {tool.name: tool for tool in list_actions("browser")}
+    tools = {tool.name: tool for tool in list_actions()}
     assert set(tools) == set(ACTIONS)
     for name, spec in ACTIONS.items():
         tool = tools[name]

@@ -16,7 +16,7 @@ from tests.support.runs.waiting import eventually
 
 @pytest.fixture
 def loop() -> Iterator[LoopThread]:
-    thread = LoopThread("loop-test")
+    thread = LoopThread()
     yield thread
     thread.close()
 
@@ -27,7 +27,7 @@ async def answer() -> str:
 
 
 def test_a_coroutine_runs_on_the_loop_thread_and_its_result_is_returned(loop: LoopThread) -> None:
-    assert loop.submit(answer()).result(5) == "loop-test"
+    assert loop.submit(answer()).result(5) == "continuity-loop"
 
 
 def test_an_exception_is_raised_to_the_submitter(loop: LoopThread) -> None:

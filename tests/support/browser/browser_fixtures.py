@@ -20,7 +20,7 @@ from tests.support.browser.page_server import PageServer, serve_pages
 @pytest.fixture(scope="session")
 def browser_loop() -> Iterator[LoopThread]:
     """Yield a thread with an event loop, shared by all browser tests of this process."""
-    loop = LoopThread("browser-tests")
+    loop = LoopThread()
     yield loop
     loop.close()
 

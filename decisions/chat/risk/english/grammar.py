@@ -90,7 +90,7 @@ def _past(verb: str) -> tuple[str, ...]:
 
 
 @cache
-def verbs(words: str, *, nouns: str = "") -> re.Pattern[str]:
+def verbs(words: str, *, nouns: str) -> re.Pattern[str]:
     """Return a pattern for verbs with the groups base, past, ing, third and noun.
 
     Args:
