@@ -15,13 +15,10 @@ from runners.actions import parameters as params
 from runners.actions import results
 from runners.tools.base import Effect
 
-ACK_MS = 1500  # for a remote browser to acknowledge an action
-UNHEALTHY_AFTER = 2  # consecutive timeouts of a remote browser
-
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One browser action; `timeout_ms` limits its execution, after it was acknowledged."""
+    """One browser action; `timeout_ms` limits its execution."""
 
     name: str
     parameters: type[BaseModel]

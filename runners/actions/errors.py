@@ -1,9 +1,6 @@
 """Failures of browser actions, in addition to those of runners/errors.py (S1 §4.5 to §5.1).
 
     ToolFailed
-    ├── PluginOffline           no browser of the user is connected (PLUGIN_OFFLINE)
-    ├── PluginAckTimeout        it did not acknowledge the action in time (PLUGIN_TIMEOUT_ACK)
-    ├── PluginExecTimeout       it did not finish the action in time (PLUGIN_TIMEOUT_EXEC)
     ├── InvalidTaskTab          the tab is not the task's (INVALID_TASK_TAB)
     ├── TaskTabClosed           the task has no tab, or its tab was closed (TASK_TAB_CLOSED)
     ├── OwnPage                 the page is one of this product's own (INVALID_TARGET)
@@ -22,30 +19,6 @@ page that does not load or respond is NAVIGATION_TIMEOUT.
 from __future__ import annotations
 
 from runners.errors import ToolFailed
-
-
-class PluginOffline(ToolFailed):
-    """No browser of the user is connected."""
-
-    code = "PLUGIN_OFFLINE"
-    retryable = True
-    recovery = "Start the browser and connect its extension, then try again."
-
-
-class PluginAckTimeout(ToolFailed):
-    """The browser's extension did not acknowledge the action in time."""
-
-    code = "PLUGIN_TIMEOUT_ACK"
-    retryable = True
-    recovery = "Try again; check whether the browser hangs or the computer sleeps."
-
-
-class PluginExecTimeout(ToolFailed):
-    """The browser's extension did not finish the action in time."""
-
-    code = "PLUGIN_TIMEOUT_EXEC"
-    retryable = True
-    recovery = "Check on the page whether the action had an effect, then continue from there."
 
 
 class InvalidTaskTab(ToolFailed):

@@ -5,9 +5,9 @@ A turn is one request to the model and its reply.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
 Stop = Literal["stop", "tool_calls", "length", "refusal"]
@@ -119,8 +119,6 @@ class Delta:
 class Restarted:
     """The stream was interrupted and the request is sent again; the text so far is void."""
 
-    reason: str
-
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -137,26 +135,3 @@ class Done:
 
 
 Part = Delta | LlmCall | Restarted | Done
-
-
-class LlmGateway(Protocol):
-    """Sends requests to a model."""
-
-    def stream_chat(
-        self,
-        *,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec],
-        timeout_ms: int | None = None,
-    ) -> AsyncGenerator[Part, None]:
-        """Request one turn and yield its parts as they arrive.
-
-        Text comes as it is received, tool calls once the turn is complete, `Done` last.
-        `timeout_ms` can only shorten the limit of the settings. Closing the iterator, or cancelling
-        the task, closes the connection immediately.
-
-        Raises:
-            ModelUnavailable: No model is configured, its server is unreachable, or rejects the key.
-            ModelFailed: The stream was interrupted twice, came late, or all attempts failed.
-            ModelRefused: The server rejects the request.
-        """

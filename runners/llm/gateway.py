@@ -13,7 +13,6 @@ from runners.errors import ModelFailed, ModelUnavailable
 from runners.llm.base import (
     NO_KEY,
     Done,
-    LlmGateway,
     LlmSettings,
     Message,
     Part,
@@ -68,7 +67,17 @@ class Gateway:
         tools: Sequence[ToolSpec],
         timeout_ms: int | None = None,
     ) -> AsyncGenerator[Part, None]:
-        """Request one turn; see `LlmGateway.stream_chat`."""
+        """Request one turn and yield its parts as they arrive.
+
+        Text comes as it is received, tool calls once the turn is complete, `Done` last.
+        `timeout_ms` can only shorten the limit of the settings. Closing the iterator, or cancelling
+        the task, closes the connection immediately.
+
+        Raises:
+            ModelUnavailable: No model is configured, its server is unreachable, or rejects the key.
+            ModelFailed: The stream was interrupted twice, came late, or all attempts failed.
+            ModelRefused: The server rejects the request.
+        """
         limit_ms = min(timeout_ms or self._settings.timeout_ms, self._settings.timeout_ms)
         loop = asyncio.get_running_loop()
         # Not part of the turn's time: the first use imports the provider's library.
@@ -90,7 +99,7 @@ class Gateway:
                 cuts += 1
                 if cuts > 1:
                     raise self._failed(f"was interrupted twice: {cut}") from None
-                yield Restarted(str(cut))
+                yield Restarted()
             except ServerBusy as busy:
                 waits += 1
                 await self._wait(busy, waits, left_s=deadline - loop.time())
@@ -210,7 +219,7 @@ _gateways: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[LlmSettings, Gatew
 )
 
 
-async def get_gateway(settings: LlmSettings) -> LlmGateway:
+async def get_gateway(settings: LlmSettings) -> Gateway:
     """Return the gateway of this event loop; it reuses connections between turns.
 
     If the settings changed, it is replaced and the old one closed.
@@ -223,10 +232,3 @@ async def get_gateway(settings: LlmSettings) -> LlmGateway:
         gateway = Gateway(settings)
         _gateways[loop] = settings, gateway
     return gateway
-
-
-async def close_gateway() -> None:
-    """Close the connections of this event loop's gateway, if it has one."""
-    _, gateway = _gateways.pop(asyncio.get_running_loop(), (None, None))
-    if gateway is not None:
-        await gateway.close()

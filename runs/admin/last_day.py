@@ -58,14 +58,9 @@ class _Cache:
                 self._until = ended + max(CACHE_S, 100 * (ended - started))
             return self._value
 
-    def forget(self) -> None:
-        with self._lock:
-            self._value = None
-
 
 _cache = _Cache()
 last_day = _cache.get
-forget_last_day = _cache.forget
 
 
 def _count(now: datetime) -> LastDay:

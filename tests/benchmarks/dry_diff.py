@@ -17,9 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy
-from runners.workspace.writing.line_diff import apply_diff, diff_lines, undo_diff
+from runners.workspace.writing.line_diff import diff_lines
 from runners.workspace.writing.write_text import preview_text
 from tests.benchmarks.rounds import alternate, ratio, report, spread
+from tests.support.workspace.diffs import apply_diff, undo_diff
 
 WORDS = ["changeBg", "setVar", "jumpScene", "choose", "label", "bgm", "end", "intro", "say"]
 SHAPES = {  # lines, edits, the share of lines that occur once, the number of other lines

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from runners.workspace.writing.line_diff import apply_diff
 from tests.support.runners.tool_client import ToolClient
+from tests.support.workspace.diffs import apply_diff
 
 pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
 START = "game/scene/start.txt"

@@ -56,7 +56,6 @@ _KIND_PATTERNS = {kind: re.compile(pattern, re.I) for kind, pattern in _KINDS.it
 class PastEvent:
     """A past event and its similarity to the message."""
 
-    entry_id: int
     similarity: float
     layer: str
     decision_id: int
@@ -117,9 +116,9 @@ def extend_past(past: Past, owner: Owner, message: str) -> Past:
 def _similar(message: str, rows: QuerySet[Event]) -> list[PastEvent]:
     now = datetime.now(UTC)
     found = (
-        PastEvent(number, round(similarity(message, text), 4), layer, decision_id, _days(now - at))
-        for number, text, layer, decision_id, at in rows.values_list(
-            "pk", "text", "layer", "decision_id", "created_at"
+        PastEvent(round(similarity(message, text), 4), layer, decision_id, _days(now - at))
+        for text, layer, decision_id, at in rows.values_list(
+            "text", "layer", "decision_id", "created_at"
         )
     )
     return _most_similar_first(one for one in found if one.similarity >= MIN_SIMILARITY)

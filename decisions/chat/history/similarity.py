@@ -57,11 +57,6 @@ def signature(text: str) -> bytes:
     return number.to_bytes(_BITS // 8, "little")
 
 
-def estimate(bits_apart: int) -> float:
-    """Return the similarity estimated from the number of differing bits, accurate to about 0.03."""
-    return max(0.0, math.cos(math.pi * bits_apart / _BITS))
-
-
 def near_ones(
     wanted: bytes, ids: Sequence[int], signatures: Sequence[int], *, at_least: float
 ) -> list[tuple[int, int]]:

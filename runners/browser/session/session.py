@@ -58,7 +58,6 @@ class OpenBrowserSession:
         self.run_id = run_id
         self.trust = trust
         self.storage = storage
-        self.max_tabs = max_tabs
         self.renewals = 0
         self.tracer = Tracer(traces)
         self.resources: dict[str, SessionResource] = {}

@@ -54,37 +54,6 @@ def diff_lines(old: str, new: str) -> list[Hunk]:
     ]
 
 
-def apply_diff(old: str, hunks: Sequence[Hunk]) -> str:
-    """Return the new text.
-
-    Raises:
-        ValueError: The hunks do not apply to this text.
-    """
-    return _apply(old, [(h["startOld"] - 1, h["linesOld"], h["linesNew"]) for h in hunks])
-
-
-def undo_diff(new: str, hunks: Sequence[Hunk]) -> str:
-    """Return the old text.
-
-    Raises:
-        ValueError: The hunks do not result in this text.
-    """
-    return _apply(new, [(h["startNew"] - 1, h["linesNew"], h["linesOld"]) for h in hunks])
-
-
-def _apply(text: str, changes: list[tuple[int, list[str], list[str]]]) -> str:
-    lines = text.split("\n")
-    result: list[str] = []
-    at = 0
-    for start, removed, added in changes:
-        if start < at or lines[start : start + len(removed)] != removed:
-            raise ValueError(f"the text differs from the diff at line {start + 1}")
-        result += lines[at:start]
-        result += added
-        at = start + len(removed)
-    return "\n".join(result + lines[at:])
-
-
 def changed_parts(a: Sequence[str], b: Sequence[str]) -> list[Gap]:
     """Return the parts that differ, in order; no two parts are adjacent."""
     effort = 4_000_000 + 40 * (len(a) + len(b))  # steps; afterwards gaps are reported as replaced

@@ -49,7 +49,7 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "run": run,
         "live_ms": LIVE_MS if active else 0,
         "query": request.GET.urlencode(),
-        **_header(request, run, now),
+        **_header(run, now),
         "steps": _steps(request, run, now),
         "result": runs_result.result_context(run.result, run.error),
         "inputs": pretty_json(run.inputs),
@@ -63,12 +63,11 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
 # --- header -------------------------------------------------------------------------------------
 
 
-def _header(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
+def _header(run: Run, now: datetime) -> dict[str, Any]:
     share = 100 * run.done_steps / run.total_steps if run.total_steps else 0
     workspace = Workspace.objects.select_related("tenant").filter(id=run.workspace_id).first()
     queued_ms = ((run.started_at or run.ended_at or now) - run.created_at).total_seconds() * 1000
     return {
-        "active": run.status in ACTIVE,
         "name": template_name(run.template_id),
         "is_waiting": is_waiting(run),
         "question": question_of(run),
@@ -127,7 +126,6 @@ def _error(run: Run) -> dict[str, Any] | None:
         "code": run.error.get("errorCode", ""),
         "message": run.error.get("message", ""),
         "recovery": run.error.get("recovery", ""),
-        "retryable": run.error.get("retryable"),
         "step": run.error.get("step"),
         "details": pretty_json(details, limit=4000) if details else "",
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from decisions.chat.history.similarity import estimate, near_ones, signature, similarity
+from decisions.chat.history.similarity import near_ones, signature, similarity
 
 DELETE = "Delete all rows of the orders table"
 
@@ -36,9 +38,8 @@ def test_chinese_is_compared_by_its_characters() -> None:
 
 @pytest.mark.parametrize("other", [DELETE, f"{DELETE} now", "Delete the rows", "Buy milk"])
 def test_a_signature_estimates_the_similarity(other: str) -> None:
-    assert estimate(differing_bits(DELETE, other)) == pytest.approx(
-        similarity(DELETE, other), abs=0.12
-    )
+    angle = math.pi * differing_bits(DELETE, other) / 512
+    assert max(0.0, math.cos(angle)) == pytest.approx(similarity(DELETE, other), abs=0.12)
 
 
 def test_the_most_similar_messages_come_first_and_unrelated_ones_are_left_out() -> None:

@@ -14,7 +14,6 @@ from runners.actions.errors import (
     CdpUnavailable,
     InvalidTaskTab,
     OwnPage,
-    PluginExecTimeout,
     ReadabilityTooLarge,
     TaskTabClosed,
 )
@@ -24,7 +23,7 @@ from runners.actions.retries import may_retry, with_retry
 from runners.errors import NavigationTimeout, ToolFailed
 from runners.tools.base import ToolResult
 
-TIMEOUT = PluginExecTimeout("late")
+TIMEOUT = NavigationTimeout("late")
 
 
 class Script:
@@ -119,8 +118,8 @@ def test_a_page_without_both_parts_fails_with_a_retryable_error() -> None:
     error = script.prepare().error or {}
     assert (error["errorCode"], error["retryable"]) == ("PAGE_PREP_FAILED", True)
     assert error["details"]["causes"] == {
-        "screenshot": "PLUGIN_TIMEOUT_EXEC",
-        "readability": "PLUGIN_TIMEOUT_EXEC",
+        "screenshot": "NAVIGATION_TIMEOUT",
+        "readability": "NAVIGATION_TIMEOUT",
     }
     assert len(script.calls) == 5
     assert len(script.pauses) == 1

@@ -13,7 +13,7 @@ import pytest
 from decisions.identity.principals import Principal
 from runners.invocation.event_loop import get_loop
 from runners.llm.base import LlmSettings, Price
-from runners.llm.gateway import close_gateway
+from runners.llm.gateway import get_gateway
 from runs.submission.services import submit_run
 from tests.support.agent.model_server import ModelServer
 
@@ -25,7 +25,8 @@ def agent_settings(settings: Any, model: ModelServer) -> Iterator[Any]:
         "openai", "scripted", f"{model.url}/v1", "sk-of-a-test-of-agents", price=Price(1.0, 2.0)
     )
     yield settings
-    get_loop().submit(close_gateway()).result(30)
+    # A gateway for other settings replaces the one in use and closes its connections.
+    get_loop().submit(get_gateway(LlmSettings())).result(30)
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.workspace.writing.line_diff import apply_diff, diff_lines, undo_diff
+from runners.workspace.writing.line_diff import diff_lines
+from tests.support.workspace.diffs import apply_diff, undo_diff
 
 ENDINGS = st.sampled_from(["\n", "\r\n", "\r", "", "\n\n"])
 WORDS = st.sampled_from(["", "a", "b", "c", "end;", "雪乃: 海风;", " ", "\u2028", "\x0c"])
