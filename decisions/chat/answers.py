@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from decisions.chat.responder import TIMEOUT_S
 from decisions.continuity.owner import Owner
 from decisions.errors import IdempotencyConflict
-from decisions.infra.batches import BATCH_SIZE, run_in_batches
+from decisions.infra.batches import delete_in_batches
 from decisions.infra.threads import in_thread
 from decisions.models import ChatAnswer
 from decisions.security.keys import macs
@@ -125,8 +125,4 @@ async def wait_for_reply_text(row: ChatAnswer) -> dict[str, Any]:
 def delete_expired_answers() -> int:
     """Delete responses older than 24 hours; return how many. Commits."""
     old = ChatAnswer.objects.filter(created_at__lte=datetime.now(UTC) - KEY_LIFETIME)
-
-    def delete_batch() -> int:
-        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
-
-    return run_in_batches(delete_batch)
+    return delete_in_batches(old)

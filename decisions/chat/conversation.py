@@ -21,7 +21,7 @@ from decisions.chat.analysis.language import Language, language_of
 from decisions.chat.analysis.reality_first import declines_hints
 from decisions.chat.risk.detection import Finding, find_risk
 from decisions.continuity.owner import Owner
-from decisions.infra.batches import BATCH_SIZE, run_in_batches
+from decisions.infra.batches import delete_in_batches
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
 from decisions.security.logs import redact
@@ -151,8 +151,4 @@ def delete_idle_conversations() -> int:
     are kept.
     """
     old = Conversation.objects.filter(updated_at__lte=datetime.now(UTC) - IDLE_LIFETIME)
-
-    def delete_batch() -> int:
-        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
-
-    return run_in_batches(delete_batch)
+    return delete_in_batches(old)

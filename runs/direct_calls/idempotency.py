@@ -19,7 +19,7 @@ from django.db.models import QuerySet
 
 from decisions.authorization.authorize import ToolCallRequest
 from decisions.errors import Conflict
-from decisions.infra.batches import BATCH_SIZE, run_in_batches
+from decisions.infra.batches import delete_in_batches
 from runners.errors import RunnerFailed
 from runners.tools.base import ToolResult
 from runs.models import KeyedCall, OpenCall
@@ -106,11 +106,7 @@ def store_outcome(outcome: StoredOutcome) -> None:
 def delete_expired_keys() -> int:
     """Delete keys older than KEY_LIFETIME; return how many. Commits."""
     old = KeyedCall.objects.filter(created_at__lte=datetime.now(UTC) - KEY_LIFETIME)
-
-    def delete_batch() -> int:
-        return old.filter(pk__in=list(old.values_list("pk", flat=True)[:BATCH_SIZE])).delete()[0]
-
-    return run_in_batches(delete_batch)
+    return delete_in_batches(old)
 
 
 def _rows(use: ToolCallRequest) -> QuerySet[KeyedCall]:
