@@ -134,7 +134,7 @@ def test_a_failed_probe_is_shown_in_the_list_too(
         superuser_client, form_data, endpoint=f"http://127.0.0.1:{free_port()}/execute"
     )
     text = superuser_client.post(f"{LIST}{runner.id}/probe/", follow=True).content.decode()
-    assert "No answer. No server accepts connections at the runner" in text
+    assert "No answer. No server accepts connections at the address" in text
     assert "no answer" in superuser_client.get(LIST).content.decode()
 
 

@@ -250,7 +250,7 @@ def test_a_failed_probe_keeps_the_time_of_the_last_success(admin: httpx.Client) 
     probed = json_of(admin.post(f"{url}/probe"))
     assert (probed["lastSeenAt"], probed["probeError"]) == (
         last_seen,
-        "No server accepts connections at the runner's address.",
+        "No server accepts connections at the address.",
     )
     entry = AuditEntry.objects.filter(action="target.probed").latest("id")
     assert entry.metadata["isUp"] is False
