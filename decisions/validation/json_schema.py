@@ -23,7 +23,7 @@ OFFSET: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
 MS: Schema = {"type": "integer", "minimum": 0}  # a time in Unix milliseconds, or a duration
 MS_OR_NULL: Schema = {"type": ["integer", "null"]}
 # Pagination: the arguments of a list, and the fields of its response beside the items.
-PAGE_INPUT: Schema = {
+PAGE_PROPERTIES: Schema = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50},
     "offset": {**OFFSET, "default": 0},
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import ID, MS, MS_OR_NULL, PAGE_INPUT, Schema, closed
+from decisions.validation.json_schema import ID, MS, MS_OR_NULL, PAGE_PROPERTIES, Schema, closed
 from runners.models import TargetKind
 from runners.targets.runner_config import ON_UNREACHABLE
 
@@ -42,7 +42,7 @@ _WRITABLE: Schema = {
     "config": _CONFIG,
 }
 
-LIST_INPUT: Schema = closed({"kind": _KIND, **PAGE_INPUT}, [])
+LIST_INPUT: Schema = closed({"kind": _KIND, **PAGE_PROPERTIES}, [])
 CREATE_INPUT: Schema = closed({"kind": _KIND, **_WRITABLE}, ["kind", "name"])
 ID_INPUT: Schema = closed({"targetId": ID}, ["targetId"])
 _VERSION: Schema = {

@@ -13,7 +13,7 @@ from decisions.validation.json_schema import (
     ID,
     MS,
     OFFSET,
-    PAGE_INPUT,
+    PAGE_PROPERTIES,
     TEXT,
     Schema,
     closed,
@@ -89,7 +89,7 @@ WAIT_TASK_RUN_INPUT: Schema = closed(
     {"runId": ID, "waitMs": {**_WAIT, "default": WAIT_MAX_MS}}, ["runId"]
 )
 LIST_TASK_RUNS_INPUT: Schema = closed(
-    {"status": _STATUS, "templateId": _TEMPLATE_ID, **PAGE_INPUT}, []
+    {"status": _STATUS, "templateId": _TEMPLATE_ID, **PAGE_PROPERTIES}, []
 )
 ANSWER_TASK_RUN_INPUT: Schema = closed(
     {"runId": ID, "answer": {"type": "string", "minLength": 1, "maxLength": 65_536}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import COUNT, ID, MS, OFFSET, PAGE_INPUT, Schema, closed
+from decisions.validation.json_schema import COUNT, ID, MS, OFFSET, PAGE_PROPERTIES, Schema, closed
 from runs.events.types import TASK_EVENT_TYPES
 from runs.models import MessageRole, TaskStatus
 
@@ -51,7 +51,7 @@ CREATE_INPUT: Schema = closed(
     },
     [],
 )
-LIST_INPUT: Schema = closed({"status": _STATUS, **PAGE_INPUT}, [])
+LIST_INPUT: Schema = closed({"status": _STATUS, **PAGE_PROPERTIES}, [])
 TASK_ID_INPUT: Schema = closed({"taskId": ID})
 GET_INPUT: Schema = closed(
     {

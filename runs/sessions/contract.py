@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import ID, MS, MS_OR_NULL, PAGE_INPUT, Schema, closed
+from decisions.validation.json_schema import ID, MS, MS_OR_NULL, PAGE_PROPERTIES, Schema, closed
 from runners.browser_sessions import NAME_MAX
 
 _NAME: Schema = {
@@ -15,7 +15,7 @@ _NAME: Schema = {
     "description": "A label for people; it need not be unique.",
 }
 
-LIST_INPUT: Schema = closed(PAGE_INPUT, [])
+LIST_INPUT: Schema = closed(PAGE_PROPERTIES, [])
 CREATE_INPUT: Schema = closed({"name": _NAME}, [])
 ID_INPUT: Schema = closed({"sessionId": ID}, ["sessionId"])
 RENAME_INPUT: Schema = closed({"sessionId": ID, "name": _NAME}, ["sessionId", "name"])
