@@ -47,6 +47,7 @@ from runs.worker.heartbeat import CHECK_S, Heartbeat
 from runs.worker.shared_run import create_execution
 
 log = logging.getLogger(__name__)
+CLAIM_WAIT_S = 0.5  # a claim takes milliseconds, unless the database hangs
 _UNAVAILABLE = (OperationalError, InterfaceError)  # no connection to the database
 
 
@@ -118,8 +119,11 @@ class WorkerProcess:
         }
 
     def drain(self) -> None:
-        """Claim no more runs and release each at its next checkpoint. Returns at once."""
+        """Claim no more runs and release each at its next checkpoint. Returns within a second."""
         self.draining = True
+        # Else a claim in progress could take a run that this drain releases.
+        if self._claiming.acquire(timeout=CLAIM_WAIT_S):
+            self._claiming.release()
         for execution in self._executions():
             execution.interrupt("draining")
 
@@ -143,7 +147,9 @@ class WorkerProcess:
         while not self.draining and self._count_own_runs() < settings.MAX_CONCURRENT_RUNS:
             hit("before_claim")
             with self._claiming:
-                lease = leases.claim_run(self.worker_id, read_claimed_steps)
+                # The drain may have begun while this thread waited for others to claim.
+                may_claim = not self.draining
+                lease = leases.claim_run(self.worker_id, read_claimed_steps) if may_claim else None
             if lease is None:
                 break
             hit("after_claim")

@@ -48,6 +48,25 @@ def test_a_drain_releases_the_run_at_once_and_another_worker_continues_it(
     assert AuditEntry.objects.filter(action="run.handed_back").count() == 1
 
 
+def test_a_thread_that_waits_to_claim_during_a_drain_claims_nothing(
+    submit: Submit,
+    worker: WorkerProcess,
+    in_background: Background,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run_id, is_claiming = submit("ok"), threading.Event()
+    monkeypatch.setattr(
+        "runs.worker.worker.hit", lambda name: is_claiming.set() if name == "before_claim" else None
+    )
+    with worker._claiming:  # another thread claims
+        thread = in_background(worker.work)
+        assert is_claiming.wait(30)
+        worker.drain()
+    thread.join(30)
+    assert not AuditEntry.objects.filter(action__in=["run.started", "run.handed_back"]).exists()
+    assert (fresh(run_id).status, fresh(run_id).epoch) == ("queued", 0)
+
+
 def test_a_drain_waits_for_a_once_step_to_end(
     submit_unusual: Submit, worker: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
