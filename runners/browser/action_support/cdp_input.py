@@ -7,6 +7,7 @@ processes them in order.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -31,6 +32,9 @@ MOUSE, KEY = "Input.dispatchMouseEvent", "Input.dispatchKeyEvent"
 INSERT = "Input.insertText"
 # Without effect on the page; its reply shows that the CDP session works.
 NO_OP: Message = ("Input.setIgnoreInputEvents", {"ignore": False})
+# Answered by the page's own thread, after the events that it sent before: of a navigation that the
+# last input started, too. The answer to the input itself can arrive earlier than these.
+PAGE_THREAD: Message = ("Runtime.evaluate", {"expression": "0"})
 BURST = 6  # keys between two document checks; the first key is sent alone
 CLOSING_SECONDS = 0.3  # between the end of a CDP session and the event that its page closed
 
@@ -54,6 +58,7 @@ class CdpInput:
         """Click the left button at a point of the viewport."""
         at = {"x": x, "y": y, "button": "left", "clickCount": 1}
         await self._try((MOUSE, {"type": "mouseMoved", "x": x, "y": y}))
+        await self._await_page_events()
         require_current_document(is_current)
         await self._send(
             [
@@ -68,6 +73,8 @@ class CdpInput:
         has_started = False
         inserted: list[Message] = [(INSERT, {"text": text})]
         for messages in _bursts(text) if is_typed(text) else [inserted]:
+            if has_started:
+                await self._await_page_events()
             require_current_document(is_current, has_started=has_started)
             has_started = True
             await self._send(messages)
@@ -75,8 +82,14 @@ class CdpInput:
     async def press_key(self, key: str, is_current: DocumentCheck) -> None:
         """Press one key."""
         await self._try(NO_OP)
+        await self._await_page_events()
         require_current_document(is_current)
         await self._send(list(_key_messages(NAMED[key])))
+
+    async def _await_page_events(self) -> None:
+        """Wait until what the page reported about the input so far has arrived."""
+        with contextlib.suppress(*browser_errors()):  # the page is gone: the next message says so
+            await self.cdp.send(PAGE_THREAD[0], dict(PAGE_THREAD[1]))
 
     async def _try(self, message: Message) -> None:
         """Send a message that does not change the page's content."""

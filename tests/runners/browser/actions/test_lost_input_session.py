@@ -12,6 +12,7 @@ from runners.browser.action_support.task_tab import TASK_TAB, TaskTab
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup
+from tests.support.runs.waiting import wait_until
 
 pytest_plugins = ["tests.support.browser.browser_fixtures"]
 
@@ -152,8 +153,8 @@ def test_an_action_that_neither_input_nor_script_can_do_is_not_done(
     page = start_on_markup(reader, page_server, "<button id=b>B</button>")
     number = page.index()["B"]
     request.getfixturevalue("no_cdp_session")
-    page.evaluate("void setTimeout(() => { for (;;); }, 50)")
-    page.evaluate("new Promise((done) => setTimeout(done, 40))")
+    page.evaluate("void (fetch('/hangs'), setTimeout(() => { for (;;); }))")
+    wait_until(lambda: page_server.hits["/hangs"] == 1)
     error = page.error("click", clickId=number, strategy="cdp_mouse")
     assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", True)
     assert error["details"]["effect"] == "none"
