@@ -453,6 +453,13 @@ _EFFECTS = (
 
 _TOOL_CALLS = (
     Guard(
+        "drain-claims-nothing",
+        "A thread that waits to claim when the drain begins claims nothing",
+        Patch("runs/worker/worker.py", old="may_claim = not self.draining", new="may_claim = True"),
+        failing_test="tests/runs/worker/test_worker.py::"
+        "test_a_thread_that_waits_to_claim_during_a_drain_claims_nothing",
+    ),
+    Guard(
         "call-start-epoch",
         "A worker whose lease ended starts no tool call: the statement that opens it tests the"
         " epoch",

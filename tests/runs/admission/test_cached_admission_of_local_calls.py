@@ -174,3 +174,17 @@ def test_a_step_that_ends_before_its_call_is_made_is_recorded_as_interrupted(
     ends = AuditEntry.objects.filter(action__in=["tool.succeeded", "tool.failed"]).order_by("id")
     assert [row.metadata.get("code") for row in ends] == [None, "interrupted"]
     assert not OpenCall.objects.exists()
+
+
+def test_a_call_is_not_made_while_the_rules_change_all_the_time(
+    model: ModelServer,
+    submit_goal: SubmitGoal,
+    worker: WorkerProcess,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("runs.admission.step_calls.all_hold", lambda preconditions: False)
+    monkeypatch.setattr("runs.admission.step_calls.start_call", lambda *args, **options: False)
+    model.script = [Turn("", [read(1)]), complete()]
+    assert execute_run(submit_goal(), worker).status == "succeeded"
+    assert codes(model) == ["STEP_EXECUTION_FAILED"]
+    assert not AuditEntry.objects.filter(action="tool.called").exists()
