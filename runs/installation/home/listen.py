@@ -52,4 +52,6 @@ def _reason(host: str, port: int, exc: OSError) -> str:
         )
     if exc.errno == errno.EACCES:
         return f"Port {port} needs more rights than yours. Choose one above 1023 with --port."
-    return f"{exc.strerror}. Choose another address with --host."
+    # create_server appends the address as a Python tuple.
+    reason = str(exc.strerror).partition(" (while")[0]
+    return f"{host}:{port} cannot be listened on: {reason}. Choose another address with --host."
