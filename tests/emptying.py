@@ -63,12 +63,17 @@ def empty_after_each_test() -> None:
     TransactionTestCase._fixture_teardown = lambda _: empty()  # type: ignore[attr-defined]
 
 
+def remember_standing_rows() -> None:
+    """Expect the content types and permissions that exist now before every test."""
+    global _stood
+    _stood = _standing()
+
+
 def empty() -> None:
     """Delete every row except content types and permissions; wait for open write transactions."""
-    global _stood
     if _stood is None or missing_triggers() or _standing() != _stood:
         call_command("flush", verbosity=0, interactive=False, reset_sequences=False)
-        _stood = _standing()
+        remember_standing_rows()
     elif connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(_POSTGRESQL.format(tables=", ".join(_tables()), small=SMALL_BYTES))

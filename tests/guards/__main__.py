@@ -2,8 +2,8 @@
 
     python -m tests.guards [NAME …]
 
-First all named tests have to pass unchanged. Then each guard runs in a copy, with a database of its
-own: its test has to fail in its call phase. A patch that does not fit, a test that cannot run, that
+First all named tests have to pass unchanged. Then each guard runs in a copy, with a database that is
+empty and unchanged: its test has to fail in its call phase. A patch that does not fit, a test that cannot run, that
 passes or that runs into its time limit are errors; the exit code is then 1. One line for each guard
 shows with which message its test failed.
 """
@@ -56,11 +56,12 @@ class Result:
 
 @dataclass(frozen=True)
 class TreeCopy:
-    """A copy of the tree with its fork server; its name is also that of its database."""
+    """A copy of the tree with its fork server; its name is also that of its databases."""
 
     name: str
     tree: Path
     process: subprocess.Popen[str]
+    usable_databases: set[str] = field(default_factory=set)  # migrated, unchanged and empty
 
 
 @dataclass
@@ -200,7 +201,9 @@ def run_guard(services: Services, guard: Guard, database: str, broken: set[str])
     try:
         for patch in guard.patches:
             patch.apply(copy.tree)
-        services.new_database(database, copy.name)
+        if database not in copy.usable_databases:
+            services.new_database(database, copy.name)
+        copy.usable_databases.discard(database)
         noticed, message = run_test(services, copy, guard, database)
     except (StalePatch, py_compile.PyCompileError, OSError, psycopg.Error) as problem:
         message = str(problem)
@@ -235,9 +238,17 @@ def run_test(services: Services, copy: TreeCopy, guard: Guard, database: str) ->
     copy.process.stdin.flush()
     copy.process.stdout.readline()
     outcome, message = outcomes(outcomes_file).get(guard.failing_test, ("did not run", ""))
+    if guard.patches and was_torn_down(outcomes_file):
+        copy.usable_databases.add(database)
     if outcome != "failed" or "Timeout (>" in message:
         return False, f"{guard.failing_test} {outcome} {message}"
     return True, message
+
+
+def was_torn_down(file: Path) -> bool:
+    """Return whether the test ran to the end of its teardown, which empties the database."""
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return any((line["when"], line["outcome"]) == ("teardown", "passed") for line in lines)
 
 
 def outcomes(file: Path) -> dict[str, tuple[str, str]]:

@@ -1,5 +1,7 @@
 """The pytest plugin of a guard's test run: removes by SQL, and records each test's result.
 
+The database is empty before the test, and after it if the teardown passes.
+
 CONTINUITY_TEST_GUARD_SQL holds the statements, empty for a removal in code; if it is not set, the
 tests run unchanged, in a database that they migrate. Each result is a line of JSON in the file that
 CONTINUITY_TEST_GUARD_RESULTS names. CONTINUITY_TEST_GUARD_MODULES names the file for the names of
@@ -21,12 +23,11 @@ NOT_PRELOADED = ("pytest_", "_pytest", "xdist", "execnet", "_hypothesis")
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure() -> None:
-    """Use the test database that exists, without migrations; one test alone leaves its rows."""
+    """Use the test database that exists, without migrations."""
     if "CONTINUITY_TEST_GUARD_SQL" not in os.environ:
         return
     import django.test.utils
     from django.db import connection
-    from django.test import TransactionTestCase
 
     def use_existing(*_: Any, **__: Any) -> list[Any]:
         creation: Any = connection.creation
@@ -34,18 +35,22 @@ def pytest_configure() -> None:
         return []
 
     django.test.utils.setup_databases = use_existing
-    TransactionTestCase._fixture_teardown = lambda _: None  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def remove_by_sql(django_db_setup: None, django_db_blocker: Any) -> None:
     """Run the statements in the test database before the first test."""
     statements = os.environ.get("CONTINUITY_TEST_GUARD_SQL")
-    if not statements:
+    if statements is None:
         return
     from django.db import connection
 
+    from tests.emptying import remember_standing_rows
+
     with django_db_blocker.unblock(), connection.cursor() as cursor:
+        remember_standing_rows()
+        if not statements:
+            return
         if connection.vendor == "sqlite":
             cursor.executescript(statements)
         else:
@@ -53,8 +58,8 @@ def remove_by_sql(django_db_setup: None, django_db_blocker: Any) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Append the outcome of a phase that ran the test, or in which it could not run."""
-    if report.when == "call" or report.outcome != "passed":
+    """Append the outcome of a phase, except of a set-up that passed."""
+    if report.when != "setup" or report.outcome != "passed":
         crash = getattr(report.longrepr, "reprcrash", None)
         line = {
             "test": report.nodeid,
