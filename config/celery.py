@@ -9,7 +9,7 @@ from celery import Celery
 from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined]
 from kombu.transport.redis import Channel
 
-from runs.queue import wakeup_dedup
+from runs.queue import wakeups
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -26,7 +26,7 @@ def _keep_usable_connections(self: DjangoWorkerFixup, **kwargs: Any) -> None:
 
 
 DjangoWorkerFixup.close_database = _keep_usable_connections
-# Do not return unprocessed wake-ups to the broker: the scheduler sends them again, and
+# Do not return unprocessed wake-ups to the broker: workers look for runs without them too, and
 # returning them to a broker that is down crashes the worker.
 Channel.do_restore = False
 
@@ -38,13 +38,12 @@ app.autodiscover_tasks(["runs"])
 def notify_workers(queue: str, run_id: str) -> None:
     """Send one wake-up message, unless the queue has an undelivered one.
 
-    Raises what the broker's client raises; the scheduler sends a lost wake-up again
-    (`runs.queue.outbox.resend_wakeups`).
+    Raises what the broker's client raises.
     """
-    if not wakeup_dedup.should_send(queue):
+    if not wakeups.should_send(queue):
         return
     try:
         app.send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
     except BaseException:
-        wakeup_dedup.mark_received()  # nothing was sent: later wake-ups must not be left out
+        wakeups.mark_received()  # nothing was sent: later wake-ups must not be left out
         raise

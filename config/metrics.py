@@ -52,13 +52,6 @@ _BACKLOGS = (
         "Seconds that the oldest run that has never started has waited.",
     ),
     (
-        "wakeups",
-        "outbox_entries",
-        "Wake-ups of queued runs that no worker has claimed.",
-        "outbox_oldest_seconds",
-        "Seconds since the oldest of them was last sent.",
-    ),
-    (
         "confirmations",
         "confirmations_waiting",
         "Confirmations that wait for a person.",

@@ -24,7 +24,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 # These commands load only our own apps, without the web and the admin, to start faster: an agent
 # host waits for mcp_stdio, and runs wait while a worker restarts.
 IS_MCP_STDIO = sys.argv[1:2] == ["mcp_stdio"]
-LEAN = IS_MCP_STDIO or env.bool("CONTINUITY_LEAN", sys.argv[1:2] in (["worker"], ["scheduler"]))
+IS_LEAN = IS_MCP_STDIO or sys.argv[1:2] in (["worker"], ["scheduler"])
 
 # --- installation ------------------------------------------------------------------------------
 CONTINUITY_HOME = (
@@ -83,8 +83,8 @@ else:
 # --- celery: carries wake-ups for workers; the queue of runs is the database ---------------------
 CELERY_TASK_DEFAULT_QUEUE = "runs"
 CELERY_TASK_IGNORE_RESULT = True
-# Acknowledge a wake-up when it is received: a lost one is sent again, and a late acknowledgement to
-# a broker that is down by then crashes the worker (kombu 5.7).
+# Acknowledge a wake-up when it is received: runs are found without it too, and a late
+# acknowledgement to a broker that is down by then crashes the worker (kombu 5.7).
 CELERY_TASK_ACKS_LATE = False
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
@@ -120,10 +120,10 @@ SESSION_LIVE_IDLE_S = 900.0
 SESSION_IDLE_TTL_MS = env.int("CONTINUITY_SESSION_IDLE_TTL_MS", 7 * 24 * 60 * 60 * 1000)
 MAX_WAITING_PAGES = 100  # per worker, of suspended runs
 THROTTLE_PER_SECOND = env.int("CONTINUITY_THROTTLE_PER_SECOND", 100)
-LEASE_BEAT_S = env.float("CONTINUITY_LEASE_BEAT_S", 5.0)
-LEASE_LOST_S = env.float("CONTINUITY_LEASE_LOST_S", 30.0)
-LEASE_GIVE_UP_S = env.float("CONTINUITY_LEASE_GIVE_UP_S", 20.0)
-SWEEP_AFTER_S = env.float("CONTINUITY_SWEEP_AFTER_S", 10.0)
+# The heartbeat's interval; the silence after which the scheduler ends a worker's leases, and the
+# shorter one after which a worker stops its own runs.
+LEASE_BEAT_S, LEASE_LOST_S, LEASE_GIVE_UP_S = 5.0, 30.0, 20.0
+POLL_S = 10.0  # a worker that received no wake-up for this long looks for runs
 IDLE_STOP_S = env.float("CONTINUITY_IDLE_STOP_S", 600.0)  # of an unused background stack
 # Addresses and networks that pages and webhooks of remote callers may reach besides public ones.
 try:
@@ -156,7 +156,7 @@ CONTINUITY_MCP_TOOLSETS = env.list(
 CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[])
 # The templates whose runs this worker claims: names, or names after a minus to exclude; empty: all.
 WORKER_TEMPLATES = env.list("CONTINUITY_WORKER_TEMPLATES", default=[])
-FAILPOINTS = env.bool("CONTINUITY_FAILPOINTS", False)
+FAILPOINTS = False  # the tests kill processes at named places (runs/failpoints.py)
 
 # --- the model of agent runs (runners/llm); agent runs need CONTINUITY_LLM_MODEL -----------------
 # openai: any server with the chat completions API (CONTINUITY_LLM_BASE_URL: Ollama, vLLM, …).
@@ -215,7 +215,7 @@ WORKSPACE_POLICY = WorkspacePolicy(
 OUR_APPS = ["decisions", "artifacts", "runners", "runs", "mcp_server"]
 INSTALLED_APPS = (
     OUR_APPS
-    if LEAN
+    if IS_LEAN
     else [
         "unfold",
         "django.contrib.admin",

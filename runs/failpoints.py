@@ -1,5 +1,5 @@
 """Failpoints: named places in the code where a fault test makes the process die, wait or raise.
-They do nothing unless CONTINUITY_FAILPOINTS is on.
+They do nothing unless the setting FAILPOINTS is on, as only the tests' settings have it.
 
 A test arms one by writing `kill`, `wait` or `raise` into CONTINUITY_HOME/failpoints/NAME. Reaching
 it creates NAME.hit beside it, so that a test can detect a failpoint that was never reached. `kill`

@@ -12,7 +12,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from runs.queue import outbox, wakeup_dedup
+from runs.queue import wakeups
 from runs.worker.worker import WorkerProcess
 
 DRAIN_S = 6.0
@@ -22,7 +22,7 @@ _consumers: list[Any] = []  # Celery's consumer, once it is ready
 def _listen_to(worker_id: str) -> None:
     """Consume the queue of this worker's new id too, on Celery's own thread."""
     for consumer in _consumers:
-        consumer.call_soon(consumer.add_task_queue, outbox.worker_queue(worker_id))
+        consumer.call_soon(consumer.add_task_queue, wakeups.worker_queue(worker_id))
 
 
 _worker = WorkerProcess(os.environ.get("CONTINUITY_WORKER_ID"), renamed=_listen_to)
@@ -35,9 +35,9 @@ def work(run_id: str = "", **ignored: Any) -> None:
     `ignored` takes arguments that later versions may send.
     """
     _worker.open()
-    wakeup_dedup.mark_received()
+    wakeups.mark_received()
     if _worker.draining:
-        outbox.send_wakeup(wakeup_dedup.SHARED_QUEUE, run_id)  # for a worker that does not drain
+        wakeups.send(wakeups.SHARED_QUEUE, run_id)  # for a worker that does not drain
     _worker.work()
 
 
@@ -45,6 +45,7 @@ def work(run_id: str = "", **ignored: Any) -> None:
 def _open(sender: Any = None, **kwargs: Any) -> None:
     _consumers[:] = [sender] if sender is not None else []
     _worker.open()
+    _worker.look_for_runs()  # Redis may have been emptied while no worker was there
 
 
 @worker_shutting_down.connect

@@ -66,14 +66,16 @@ os.environ["CONTINUITY_REDIS_PREFIX"] = f"test-{_worker}:"
 os.environ["CONTINUITY_TEMPLATE_MODULES"] = (
     "tests.support.runs.step_template,tests.support.runs.call_template,tests.support.runs.conversation_template"
 )
-os.environ["CONTINUITY_FAILPOINTS"] = "1"
 os.environ.setdefault("CONTINUITY_LOG_LEVEL", "WARNING")
 
 
 def pytest_configure() -> None:
-    """Replace the teardown of transactional tests; Django must be set up before this import."""
+    """Replace the teardown of transactional tests; Django must be set up before these imports."""
+    from django.conf import settings
+
     from tests.emptying import empty_after_each_test
 
+    settings.FAILPOINTS = True
     empty_after_each_test()
 
 

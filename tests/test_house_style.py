@@ -27,7 +27,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runs/journal/claimed_steps.py": "raised again under the lease, where it fails only this run",
     "runs/streaming/sse.py": "a started stream has no error response: log the error, end it",
     "runs/live/broadcaster.py": "the last handler of a page: log the error, close the others",
-    "runs/queue/outbox.py": "any broker failure: the row is kept and its wake-up sent again",
+    "runs/queue/wakeups.py": "any broker failure: workers look for runs without wake-ups",
     "runs/execution/running_steps.py": "passed to the waiting caller, and raised again",
     "runs/webhooks/deliverer.py": "a bug counts as an attempt, else it is retried forever",
     "runs/worker/worker.py": "the last handler of the engine: log the error, fail the run",

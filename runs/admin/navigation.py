@@ -23,6 +23,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("inventory_2", "artifacts_artifact"),
             ("web_asset", "runners_browsersession"),
             ("folder_managed", "runners_executiontarget"),
+            ("memory", "runs_worker"),
             ("webhook", "runs_webhook"),
             ("outgoing_mail", "runs_webhookdelivery"),
             ("gavel", "decisions_decision"),
@@ -46,14 +47,6 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("domain", "decisions_tenant"),
             ("group", "decisions_user"),
             ("admin_panel_settings", "auth_user"),
-        ),
-    ),
-    (
-        "Workers and queue",
-        (
-            ("memory", "runs_worker"),
-            ("view_week", "runs_slot"),
-            ("notifications", "runs_outboxentry"),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Admin pages of workers, slots and the outbox of wake-ups. Read-only."""
+"""Admin page of workers. Read-only."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.presentation.html import code, link_to, moment, pill
-from runs.models import OutboxEntry, Slot, Worker
+from decisions.presentation.html import code, moment, pill
+from runs.models import Worker
 
 
 @admin.register(Worker)
@@ -59,49 +59,3 @@ class WorkerAdmin(ReadOnlyAdmin):
     def display_lost_at(self, worker: Worker) -> SafeString | str:
         """Return when the worker was marked as lost."""
         return moment(worker.lost_at) if worker.lost_at else "–"
-
-
-@admin.register(Slot)
-class SlotAdmin(ReadOnlyAdmin):
-    """Slots and the runs that have them."""
-
-    list_display = ("number", "display_state", "display_run", "display_worker")
-    ordering = ("number",)
-    fields = ("number", "display_state", "display_run", "display_worker", "epoch")
-    readonly_fields = fields
-
-    @admin.display(description="State")
-    def display_state(self, slot: Slot) -> SafeString:
-        """Return whether the slot is free or taken."""
-        return pill("taken", "running") if slot.run_id else pill("free", "neutral")
-
-    @admin.display(description="Run")
-    def display_run(self, slot: Slot) -> SafeString | str:
-        """Return the run that has the slot, as a link."""
-        return link_to("run", slot.run_id) if slot.run_id else "–"
-
-    @admin.display(description="Worker")
-    def display_worker(self, slot: Slot) -> SafeString | str:
-        """Return the worker that executes the run, as a link."""
-        return link_to("worker", slot.worker_id) if slot.worker_id else "–"
-
-
-@admin.register(OutboxEntry)
-class OutboxEntryAdmin(ReadOnlyAdmin):
-    """The outbox: runs that no worker has claimed yet, and their last wake-ups."""
-
-    list_title = "Outbox"
-    list_display = ("display_run", "queue", "display_sent_at")
-    ordering = ("-rung_at", "run_id")
-    fields = ("display_run", "queue", "display_sent_at")
-    readonly_fields = fields
-
-    @admin.display(description="Run")
-    def display_run(self, entry: OutboxEntry) -> SafeString:
-        """Return the run to claim, as a link."""
-        return link_to("run", entry.run_id)
-
-    @admin.display(description="Last wake-up")
-    def display_sent_at(self, entry: OutboxEntry) -> SafeString:
-        """Return when the last wake-up was sent."""
-        return moment(entry.rung_at)

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from runs.lifecycle.changes import Transition
 from runs.lifecycle.transition import apply
 from runs.models import MessageRole, Run, RunStatus, Task, TaskMessage, TaskStatus
-from runs.queue import outbox
+from runs.queue import wakeups
 
 
 def unfinished_runs(task_id: str) -> QuerySet[Run]:
@@ -70,13 +70,13 @@ def make_claimable(run: Run) -> None:
     guard = {"status": RunStatus(run.status), "ready": False, "lease_owner": None}
     if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is not None:
         run.ready = True
-        outbox.put(run)
+        wakeups.send_after_commit(run)
 
 
 def hold_back(run: Run) -> None:
     """Keep workers from claiming a queued run, in the caller's transaction."""
     guard = {"status": RunStatus.QUEUED, "ready": True, "lease_owner": None}
-    apply(Transition(run, guard, {"ready": False}, cancel_wakeup=True))
+    apply(Transition(run, guard, {"ready": False}))
 
 
 def start_waiting_runs() -> int:

@@ -66,7 +66,6 @@ class Transition:
         take_slot: take a free slot for `worker_id` under `epoch`; without one nothing is written.
         free_slot: free the slot taken under `epoch`.
         ended: the run has ended: its artifacts begin to expire and its webhooks get deliveries.
-        cancel_wakeup: delete the run's outbox entry.
         delete_secrets: delete the run's secret inputs.
         finished_calls: ids of tool calls in flight whose end is among `audit_events`.
         abort_code: the error code of all other tool calls in flight: the lease ends here. Empty:
@@ -85,7 +84,6 @@ class Transition:
     take_slot: bool = False
     free_slot: bool = False
     ended: bool = False
-    cancel_wakeup: bool = False
     delete_secrets: bool = False
     finished_calls: Sequence[str] = ()
     abort_code: str = ""

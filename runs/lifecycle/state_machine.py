@@ -66,7 +66,6 @@ def move(
         events=[*change.events, event],
         audit_events=[*change.audit_events, audit_event],
         ended=ends,
-        cancel_wakeup=ends,
         delete_secrets=ends and run.holds_secrets,
     )
     if apply(moved) is None:
@@ -97,7 +96,6 @@ def lease_run(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> 
         worker_id=worker_id,
         epoch=run.epoch + 1,
         take_slot=True,
-        cancel_wakeup=True,
     )
     return apply(change) is not None if run.owns_session else _lease_with_session(change)
 

@@ -24,7 +24,6 @@ from runs.lifecycle.in_flight_calls import abort_calls, delete_finished_calls
 from runs.lifecycle.step_rows import new_rows
 from runs.lifecycle.update_returning import not_before, update_returning
 from runs.models import (
-    OutboxEntry,
     Run,
     RunEvent,
     RunSecret,
@@ -81,27 +80,19 @@ def _end_calls(change: Transition, *, already_deleted: bool) -> None:
         abort_calls(change.run.id, change.abort_code)
 
 
-def insert_run(
-    run: Run,
-    steps: list[RunStep],
-    event: NewEvent,
-    audit_event: AuditEvent,
-    wakeup: OutboxEntry | None,
-) -> None:
-    """Insert a new run with its steps, first event, audit event and, if it may be claimed, outbox
-    entry, in the caller's transaction or one of its own; on PostgreSQL as one statement.
+def insert_run(run: Run, steps: list[RunStep], event: NewEvent, audit_event: AuditEvent) -> None:
+    """Insert a new run with its steps, first event and audit event, in the caller's transaction or
+    one of its own; on PostgreSQL as one statement.
     """
     first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
     if connection.vendor == "postgresql":
-        transition_sql.insert_run(run, steps, first, entry_for(audit_event), wakeup)
+        transition_sql.insert_run(run, steps, first, entry_for(audit_event))
     else:
         with transaction.atomic():
             run.save(force_insert=True)
             RunStep.objects.bulk_create(steps)
             first.save(force_insert=True)
             entry_for(audit_event).save(force_insert=True)
-            if wakeup is not None:
-                wakeup.save(force_insert=True)
     # No reader to notify: the run's id is not known outside this transaction.
 
 
@@ -169,8 +160,6 @@ def _resources(change: Transition) -> None:
             raise _NoSlot
     if change.free_slot:
         slots.release_slot(run.id, epoch=change.epoch)
-    if change.cancel_wakeup:
-        OutboxEntry.objects.filter(run_id=run.id).delete()
     if change.delete_secrets:
         RunSecret.objects.filter(run_id=run.id).delete()
 

@@ -20,7 +20,7 @@ from decisions.models import AuditEntry
 from runs.lifecycle.changes import Plus, Transition
 from runs.lifecycle.in_flight_calls import CallStart
 from runs.lifecycle.step_rows import new_rows
-from runs.models import UNFINISHED, DeliveryStatus, OutboxEntry, Run, RunEvent, RunStep, StepStatus
+from runs.models import UNFINISHED, DeliveryStatus, Run, RunEvent, RunStep, StepStatus
 
 _JSON_COLUMNS = frozenset({"result", "error", "warnings", "next_actions", "options", "waiting_for"})
 
@@ -101,8 +101,6 @@ def _resources(statement: SqlStatement, change: Transition) -> None:
             " FROM r WHERE s.run_id = r.id AND s.epoch = %s",
             change.epoch,
         )
-    if change.cancel_wakeup:
-        statement.add("wakeup", "DELETE FROM runs_outboxentry o USING r WHERE o.run_id = r.id")
     if change.delete_secrets:
         statement.add("secrets", "DELETE FROM runs_runsecret s USING r WHERE s.run_id = r.id")
 
@@ -222,10 +220,8 @@ def _audit(statement: SqlStatement, entries: list[AuditEntry], start: CallStart 
         statement.insert("audited", entries, last=start.entry if start is not None else None)
 
 
-def insert_run(
-    run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry, wakeup: OutboxEntry | None
-) -> None:
-    """Insert a new run with its steps, first event, audit row and outbox entry."""
+def insert_run(run: Run, steps: list[RunStep], event: RunEvent, entry: AuditEntry) -> None:
+    """Insert a new run with its steps, first event and audit row."""
     statement = SqlStatement()
     statement.insert("r", [run], source="(SELECT 1) one")
     statement.parts[0] = statement.parts[0].removesuffix(")") + " RETURNING id)"
@@ -233,7 +229,6 @@ def insert_run(
         ("s", steps),
         ("e", [event]),
         ("a", [entry]),
-        ("o", [wakeup] if wakeup else []),
     ):
         if rows:
             statement.insert(name, list(rows))

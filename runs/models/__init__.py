@@ -9,7 +9,7 @@ from runs.models.conversations import (
     TaskTicket,
 )
 from runs.models.journal import UNFINISHED, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
-from runs.models.queue import KeyedCall, OutboxEntry, RunKey, Slot, Worker
+from runs.models.queue import KeyedCall, RunKey, Slot, Worker
 from runs.models.run import (
     ACTIVE,
     ANSWER,
@@ -44,7 +44,6 @@ __all__ = [
     "KeyedCall",
     "MessageRole",
     "OpenCall",
-    "OutboxEntry",
     "Run",
     "RunEvent",
     "RunKey",

@@ -1,4 +1,4 @@
-"""Idempotency keys, slots, the outbox and workers."""
+"""Idempotency keys, slots and workers."""
 
 from __future__ import annotations
 
@@ -69,27 +69,6 @@ class Slot(models.Model):
 
     def __str__(self) -> str:
         return str(self.number)
-
-
-class OutboxEntry(models.Model):
-    """A wake-up that is sent again until a worker claims the run: inserted in the transaction that
-    queues the run, deleted by its claim.
-
-    Attributes:
-        queue: the Celery queue it was last sent to.
-        rung_at: when it was last sent.
-    """
-
-    run_id = models.CharField(primary_key=True, max_length=64)
-    queue = models.CharField(max_length=96)
-    rung_at = models.DateTimeField()
-
-    class Meta:
-        verbose_name_plural = "outbox entries"
-        indexes = [models.Index(fields=["rung_at"], name="outbox_rung")]
-
-    def __str__(self) -> str:
-        return self.run_id
 
 
 class Worker(models.Model):

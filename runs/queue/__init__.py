@@ -1,1 +1,1 @@
-"""The queue of runs: dispatch order, eligibility, leases, the outbox and workers' wake-ups."""
+"""The queue of runs: dispatch order, eligibility, leases, workers' wake-ups."""

@@ -20,7 +20,7 @@ from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.state_machine import lease_run
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, StepStatus
-from runs.queue import outbox
+from runs.queue import wakeups
 from runs.queue.dispatch_order import next_run
 
 
@@ -129,7 +129,7 @@ def end_lease(
     if apply(change) is None:
         return False
     run.pinned_worker = None  # its live session ended with the lease: any worker may resume it
-    outbox.put(run)
+    wakeups.send_after_commit(run)
     return True
 
 

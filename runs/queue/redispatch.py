@@ -1,6 +1,6 @@
 """Redispatch: while this worker executes runs, wake another one for the next run that waits.
 
-The wake-ups of a burst of submits are deduplicated (`runs.queue.wakeup_dedup`), so after a claim
+The wake-ups of a burst of submits are deduplicated (`runs.queue.wakeups`), so after a claim
 more runs may wait without a message of their own.
 """
 
@@ -13,10 +13,9 @@ from collections.abc import Callable
 from django.db import Error, close_old_connections, connection
 
 from runs.models import Run
-from runs.queue import outbox
+from runs.queue import wakeups
 from runs.queue.dispatch_order import next_run
 from runs.queue.eligibility import serves_some_only
-from runs.queue.wakeup_dedup import SHARED_QUEUE
 
 MIN_PAUSE_S = 0.02  # a trivial run ends sooner, and its worker claims the next one by itself
 MAX_PAUSE_S = 0.32  # between two checks of a flood of trivial runs
@@ -56,7 +55,7 @@ class Redispatcher:
             while self._is_needed():
                 pause_s = MIN_PAUSE_S
                 while not self._closed.wait(pause_s) and (run := self._next_run()) is not None:
-                    outbox.send_wakeup(SHARED_QUEUE, run.id)  # until a worker has claimed it
+                    wakeups.send(wakeups.SHARED_QUEUE, run.id)  # until a worker has claimed it
                     pause_s = min(pause_s * 2, MAX_PAUSE_S)
         finally:
             connection.close()
@@ -79,8 +78,6 @@ class Redispatcher:
             close_old_connections()
             return next_run(self._worker_id(), of_any=serves_some_only())
         except Error as error:
-            log.warning(
-                "waiting runs cannot be read; the scheduler sends their wake-ups: %s", error
-            )
+            log.warning("waiting runs cannot be read; workers find them later: %s", error)
             connection.close()
             return None

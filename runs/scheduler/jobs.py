@@ -24,7 +24,6 @@ from runs.conversations.message_queue import start_waiting_runs
 from runs.direct_calls.idempotency import delete_expired_keys
 from runs.lifecycle.in_flight_calls import abort_stale_calls
 from runs.queries.totals import fold_totals
-from runs.queue import outbox
 from runs.queue.lease_expiry import HeartbeatMonitor, free_stale_slots
 from runs.scheduler.queue_timeouts import QueueTimeouts
 from runs.scheduler.retention import delete_old_runs, hide_runs
@@ -59,7 +58,6 @@ class Scheduler:
     def _jobs(self) -> list[tuple[float, Callable[[], object]]]:
         """Return the jobs, each with its interval in seconds."""
         return [
-            (1.0, outbox.resend_wakeups),
             (1.0, self._heartbeats.end_expired_leases),
             (1.0, self._queue_timeouts.fail_expired_runs),
             (1.0, work_sharing.release_steps_of_lost_helpers),

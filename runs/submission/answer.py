@@ -13,7 +13,7 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.models import ACTIVE, ANSWER, Run
 from runs.queries.visibility import visible_run
-from runs.queue import outbox
+from runs.queue import wakeups
 from runs.signals import run_of_task_answered
 
 ANSWER_MAX = 65_536  # characters
@@ -56,7 +56,7 @@ def answer_run(
         scope = run.tenant_id, run.workspace_id
         details = {"characters": len(answer)}
         record(AuditEvent("run.answered", principal.id, "run", run.id, *scope, details))
-        outbox.put(run)
+        wakeups.send_after_commit(run)
     return {"success": True, "runId": run.id, "status": run.status}
 
 

@@ -17,7 +17,7 @@ from decisions.models import Confirmation, ConfirmationStatus
 from runs.lifecycle.changes import Transition
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, Task, TaskStatus
-from runs.queue import outbox
+from runs.queue import wakeups
 
 TAKEOVER = "takeover"  # `waitingFor.type` of a run whose page a person has taken over
 BATCH = 500  # decisions per query
@@ -50,7 +50,7 @@ def _requeue(run: Run) -> bool:
     }
     if apply(Transition(run, guard, {"ready": True, "waiting_for": None})) is None:
         return False
-    outbox.put(run)
+    wakeups.send_after_commit(run)
     return True
 
 

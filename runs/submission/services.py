@@ -27,7 +27,7 @@ from runs.lifecycle.step_rows import new_row
 from runs.lifecycle.transition import insert_run
 from runs.models import ACTIVE, APPROVED, Run, RunStatus
 from runs.queries.visibility import is_past_ttl, visible_run
-from runs.queue import outbox
+from runs.queue import wakeups
 from runs.sessions import services as sessions
 from runs.submission.idempotency import (
     KeyHolder,
@@ -163,8 +163,8 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
 
 
 def _write(run: Run, submission: Submission) -> None:
-    """Write the run with its steps, session, secrets, event, audit event and wake-up, in the
-    caller's transaction or one of its own.
+    """Write the run with its steps, session, secrets, event and audit event, in the caller's
+    transaction or one of its own, and send its wake-up after the commit.
     """
     steps = [new_row(run, index, step) for index, step in enumerate(submission.plan)]
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
@@ -176,18 +176,17 @@ def _write(run: Run, submission: Submission) -> None:
         "run.submitted", submission.principal.id, "run", run.id, *scope, details
     )
     hit("before_submit")
-    queued, queue = NewEvent("run.queued", data), outbox.queue_of(run)
-    entry = outbox.outbox_entry(run, queue) if run.ready else None
+    queued = NewEvent("run.queued", data)
     with ExitStack() as transactions:
         if submission.creates_session or submission.secrets:
             transactions.enter_context(transaction.atomic())
         if submission.creates_session and submission.session is not None:
             sessions.insert_session(submission.session, actor=run.principal_id, run_id=run.id)
-        insert_run(run, steps, queued, audit_event, entry)
+        insert_run(run, steps, queued, audit_event)
         if submission.secrets:
             sealed_row(run.id, submission.secrets, submission.plan).save(force_insert=True)
     if run.ready:
-        outbox.send_wakeup_after_commit(queue, run.id)
+        wakeups.send_after_commit(run)
 
 
 def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[str, Any]:

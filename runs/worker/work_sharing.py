@@ -17,7 +17,7 @@ from runs.journal import step_records
 from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, StepStatus, Worker
-from runs.queue import outbox
+from runs.queue import wakeups
 from runs.queue.eligibility import served_q
 from runs.queue.lease_expiry import MAX_TIMES_LOST
 from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
@@ -34,7 +34,7 @@ def notify_helpers(lease: Lease) -> None:
     """
     others = Worker.objects.filter(lost_at__isnull=True).exclude(id=lease.worker_id)
     for worker_id in others.values_list("id", flat=True)[:MAX_HELPERS]:
-        outbox.send_wakeup(outbox.worker_queue(worker_id), lease.run.id)
+        wakeups.send(wakeups.worker_queue(worker_id), lease.run.id)
 
 
 def find_shared_run(worker_id: str) -> Lease | None:

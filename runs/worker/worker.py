@@ -255,21 +255,23 @@ class WorkerProcess:
         connection.close()
 
     def _poll(self) -> None:
-        """Look for runs when no wake-up came for long: the broker may be unavailable, or may have
-        stopped delivering to this worker.
+        """Look for runs when no wake-up came for POLL_S: one may be lost, the broker may be
+        unavailable, or may have stopped delivering to this worker.
         """
-        since_wakeup_s = time.monotonic() - self._woken_at
-        if since_wakeup_s < settings.SWEEP_AFTER_S * 1.5 or self.draining:
-            return
+        if time.monotonic() - self._woken_at >= settings.POLL_S and not self.draining:
+            self.look_for_runs()
+
+    def look_for_runs(self) -> None:
+        """Claim and execute the runs that wait, without a wake-up, on another thread."""
         self._woken_at = time.monotonic()
         close_old_connections()
         is_waiting = next_run(self.worker_id) is not None
         if is_waiting:
-            log.warning("a run waits and no wake-up arrived: claiming it without")
+            log.info("a run waits and no wake-up arrived: claiming it without")
         if is_waiting or work_sharing.find_shared_run(self.worker_id) is not None:
-            threading.Thread(target=self._work_after_poll, name="poll", daemon=True).start()
+            threading.Thread(target=self._work_without_wakeup, name="poll", daemon=True).start()
 
-    def _work_after_poll(self) -> None:
+    def _work_without_wakeup(self) -> None:
         try:
             self.work()
         finally:

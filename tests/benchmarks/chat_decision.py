@@ -209,9 +209,8 @@ def database(name: str) -> Iterator[dict[str, str]]:
         env = {
             **os.environ,
             "CONTINUITY_HOME": home,
-            "CONTINUITY_LEAN": "1",
             "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
-            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "DJANGO_SETTINGS_MODULE": "tests.lean_settings",
         }
         env.pop("DATABASE_URL", None)
         if name == "sqlite":

@@ -64,7 +64,7 @@ def environment(database_url: str, redis_url: str, home: str) -> dict[str, str]:
         "CONTINUITY_SECRET_KEYS": "bench-" + "k" * 40,
         "CONTINUITY_TEMPLATE_MODULES": "tests.support.runs.step_template",
         "CONTINUITY_LOG_LEVEL": "WARNING",
-        "CONTINUITY_LEAN": "1",
+        "DJANGO_SETTINGS_MODULE": "tests.lean_settings",
     }
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     return env

@@ -63,8 +63,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         os.environ |= {
             "CONTINUITY_HOME": home,
-            "DJANGO_SETTINGS_MODULE": "config.settings",
-            "CONTINUITY_LEAN": "1",
+            "DJANGO_SETTINGS_MODULE": "tests.lean_settings",
         }
         os.environ.pop("DATABASE_URL", None)
         import django

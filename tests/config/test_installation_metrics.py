@@ -16,7 +16,7 @@ from decisions.audit.sealer import Sealer
 from decisions.identity.principals import DEFAULT_SCOPES, SCOPES, Principal
 from decisions.models import Confirmation, Decision
 from runs.installation.health import status as health_status
-from runs.models import OutboxEntry, Run
+from runs.models import Run
 from runs.queries.totals import fold_totals
 from runs.scheduler.retention import hide_runs
 from runs.submission.services import cancel_run
@@ -30,7 +30,7 @@ MakeRun = Callable[..., Run]
 Submit = Callable[..., str]
 
 
-def test_the_metrics_count_runs_slots_workers_and_outbox_entries(
+def test_the_metrics_count_runs_slots_and_workers(
     scrape: Callable[[], Samples], make_run: MakeRun, submit: Submit
 ) -> None:
     make_run(status="failed")
@@ -50,7 +50,7 @@ def test_the_metrics_count_runs_slots_workers_and_outbox_entries(
         0,
         0,
     )
-    assert (metric_value(found, "outbox_entries"), metric_value(found, "queue_runs")) == (1, 1)
+    assert metric_value(found, "queue_runs") == 1
     assert (metric_value(found, "database_up"), metric_value(found, "redis_up")) == (1, 1)
 
 
@@ -109,7 +109,7 @@ def test_the_queue_metrics_cover_all_workspaces(
 
 def test_an_empty_installation_has_zero_ages(scrape: Callable[[], Samples]) -> None:
     found = scrape()
-    for name in ("queue", "outbox", "confirmations", "webhook_deliveries"):
+    for name in ("queue", "confirmations", "webhook_deliveries"):
         assert metric_value(found, f"{name}_oldest_seconds") == 0
 
 
@@ -121,14 +121,6 @@ def test_counting_a_long_queue_is_bounded(
     for _ in range(4):
         make_run()
     assert metric_value(scrape(), "queue_runs") == 2
-
-
-def test_undelivered_wakeups_have_an_age(
-    scrape: Callable[[], Samples], principal: Principal
-) -> None:
-    sent_at = datetime.now(UTC) - timedelta(seconds=300)
-    OutboxEntry.objects.create(run_id="run_x", queue="runs", rung_at=sent_at)
-    assert 300 <= metric_value(scrape(), "outbox_oldest_seconds") < 900
 
 
 def test_audit_rows_without_a_seal_are_a_backlog_until_they_have_one(
@@ -187,7 +179,7 @@ def test_a_scrape_takes_a_fixed_number_of_queries(
 ) -> None:
     for status in ("queued", "failed", "canceled", "succeeded"):
         make_run(status=status, template_id=f"template_{status}")
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(8):
         health_status.read_installation_status()
 
 

@@ -23,26 +23,20 @@ from django.test import override_settings
 from decisions.identity.principals import local_principal
 from runs.lifecycle.slots import ensure_slots
 from runs.models import Run, Worker
-from runs.queue import wakeup_dedup
+from runs.queue import wakeups
 from runs.submission.services import submit_run
 from tests.faults.invariants import broken_invariants
 from tests.services import RedisServer
 from tests.support.runs.unusual_values_template import UnusualValues
 
 ROOT = Path(__file__).parent.parent.parent
-SHORT_INTERVALS = {
-    "CONTINUITY_LEASE_BEAT_S": "0.3",
-    "CONTINUITY_LEASE_LOST_S": "2",
-    "CONTINUITY_LEASE_GIVE_UP_S": "1.5",
-    "CONTINUITY_SWEEP_AFTER_S": "1",
-}
 TIMEOUT_S = 60.0
 _celery_apps: list[Celery] = []
 
 
 def send_wakeup(queue: str, run_id: str) -> None:
     """Send a wake-up as config.celery does, through the broker of the installation in use."""
-    if wakeup_dedup.should_send(queue):
+    if wakeups.should_send(queue):
         _celery_apps[-1].send_task("runs.work", kwargs={"run_id": run_id}, queue=queue, retry=False)
 
 
@@ -115,12 +109,11 @@ class FaultInstallation:
         inherited.pop("DATABASE_URL", None)
         self.env = {
             **inherited,
-            **SHORT_INTERVALS,
+            "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
             "CONTINUITY_HOME": str(home),
             "REDIS_URL": redis.url,
             "CONTINUITY_SECRET_KEYS": ",".join(settings.CONTINUITY_SECRET_KEYS),
             "CONTINUITY_REDIS_PREFIX": "faults:",
-            "CONTINUITY_FAILPOINTS": "1",
             "CONTINUITY_TEMPLATE_MODULES": ",".join(
                 (
                     "tests.support.runs.step_template",
@@ -244,7 +237,6 @@ def use_installation(installation: FaultInstallation) -> Iterator[FaultInstallat
     overrides = {
         "CONTINUITY_HOME": installation.home,
         "REDIS_URL": installation.redis.url,
-        "SWEEP_AFTER_S": 1.0,
         "CONTINUITY_NOTIFY_WORKERS": "tests.faults.installation.send_wakeup",
         "CELERY_BROKER_TRANSPORT_OPTIONS": options,
     }

@@ -14,7 +14,7 @@ from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path
 from decisions.audit.record import is_genuine
 from decisions.models import AuditEntry
-from runs.models import TERMINAL, OpenCall, OutboxEntry, Run, RunEvent, RunSecret, RunStep, Slot
+from runs.models import TERMINAL, OpenCall, Run, RunEvent, RunSecret, RunStep, Slot
 
 ENDS = {f"run.{status}" for status in TERMINAL}
 
@@ -33,8 +33,6 @@ def _check_installation() -> Iterator[str]:
         yield f"I12 slots are taken: {list(taken.values_list('run_id', 'worker_id'))}"
     if Slot.objects.count() < settings.MAX_CONCURRENT_RUNS:
         yield "I5 a slot is missing"
-    if OutboxEntry.objects.exists():
-        yield "I12 an outbox entry is left"
     if Run.objects.filter(Q(lease_owner__isnull=False) | Q(pinned_worker__isnull=False)).exists():
         yield "I12 a lease is left"
     if RunSecret.objects.exists():

@@ -186,7 +186,7 @@ def test_a_killed_submit_is_committed_completely_or_not_at_all(
         if key != "None"
         else SUBMIT.replace(', "idempotencyKey": KEY', "")
     )
-    env = {**installation.env, "DJANGO_SETTINGS_MODULE": "config.settings", "PYTHONPATH": str(ROOT)}
+    env = {**installation.env, "PYTHONPATH": str(ROOT)}
     died = subprocess.run([sys.executable, "-c", script], env=env, cwd=ROOT, check=False)
     assert died.returncode == -signal.SIGKILL
     assert installation.failpoint_was_hit(failpoint_name)

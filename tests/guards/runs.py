@@ -753,9 +753,9 @@ _SUBMISSION = (
         "wakeup-after-commit",
         "A wake-up is sent after the run is committed",
         Patch(
-            "runs/queue/outbox.py",
-            old="    transaction.on_commit(lambda: send_wakeup(queue, run_id), robust=True)",
-            new="    send_wakeup(queue, run_id)",
+            "runs/queue/wakeups.py",
+            old="    transaction.on_commit(lambda: send(queue, run.id), robust=True)",
+            new="    send(queue, run.id)",
         ),
         failing_test="tests/runs/submission/test_submission.py::test_one_wakeup_is_sent_after_the_commit[keyed]",
     ),
@@ -763,9 +763,9 @@ _SUBMISSION = (
         "broker-outage",
         "A submit succeeds while the broker is unavailable",
         Patch(
-            "runs/queue/outbox.py",
-            old="    except Exception as error:  # noqa: BLE001  (any broker failure: the row is"
-            " sent again)\n",
+            "runs/queue/wakeups.py",
+            old="    except Exception as error:  # noqa: BLE001  (any broker failure: workers look"
+            " without wake-ups)\n",
             new="    except ZeroDivisionError as error:\n",
         ),
         failing_test="tests/runs/submission/test_submission.py::test_a_submit_succeeds_while_the_broker_is_unavailable",
@@ -2370,14 +2370,14 @@ _RETENTION = (
         "test_a_sync_run_that_is_queued_for_its_whole_timeout_fails",
     ),
     Guard(
-        "wakeups-within-the-free-slots",
-        "No more wake-ups are sent again than slots are free",
+        "runs-without-wakeups",
+        "A worker that receives no wake-up looks for runs without one",
         Patch(
-            "runs/queue/outbox.py",
-            old='unclaimed.order_by("rung_at")[: count_free_slots()]:',
-            new='unclaimed.order_by("rung_at"):',
+            "runs/worker/worker.py",
+            old="self._repeat(self.heartbeat.check_leases, self._poll)",
+            new="self._repeat(self.heartbeat.check_leases)",
         ),
-        failing_test="tests/runs/queue/test_outbox.py::test_no_more_wakeups_are_resent_than_slots_are_free",
+        failing_test="tests/runs/worker/test_worker.py::test_a_run_without_a_wakeup_is_still_claimed",
     ),
     Guard(
         "failing-job-stops-no-other",

@@ -1,5 +1,5 @@
 """Numbers that show whether the installation works, over all workspaces: live workers, runs by
-status, slots, wake-ups, waiting confirmations, due webhooks and unsealed audit rows.
+status, slots, waiting confirmations, due webhooks and unsealed audit rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.db.models import Count, Min, Q
 from decisions.audit.sealer import unsealed_backlog
 from decisions.infra.processes import has_ended
 from decisions.models import Confirmation, ConfirmationStatus
-from runs.models import OutboxEntry, Slot, WebhookDelivery, Worker
+from runs.models import Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
 from runs.queries.totals import totals_by_status
 from runs.queue.dispatch_order import WAITING, WAITING_WORKSPACES
@@ -48,7 +48,6 @@ class InstallationStatus:
     Attributes:
         runs: by template and status: how many the API shows, and how many ever had that status.
         queue: runs that a worker could claim if a slot were free; the oldest that never started.
-        wakeups: messages to workers that no worker has answered.
         deliveries: due deliveries of webhooks.
     """
 
@@ -57,7 +56,6 @@ class InstallationStatus:
     slots_taken: int
     slots: int
     workers: Sequence[str]
-    wakeups: Backlog
     confirmations: Backlog
     deliveries: Backlog
     unsealed: Backlog
@@ -120,7 +118,6 @@ def read_installation_status() -> InstallationStatus:
         slots_taken=slots["taken"],
         slots=slots["all"],
         workers=_live_workers.list_live(),
-        wakeups=_backlog(OutboxEntry.objects.all(), "rung_at", now),
         confirmations=_backlog(waiting, "created_at", now),
         deliveries=_backlog(due, "next_try_at", now),
         unsealed=backlog_of(*unsealed_backlog(MAX_COUNTED), now),

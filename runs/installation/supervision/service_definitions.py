@@ -65,7 +65,7 @@ def define_services(paths: HomePaths, listener: socket.socket, probe: WorkerProb
         Service(
             name="scheduler",
             argv=manage_command("scheduler"),
-            where="redispatches, recovers and expires runs",
+            where="recovers and expires runs",
             is_ready=SigtermReadiness().is_ready,
         ),
     ]

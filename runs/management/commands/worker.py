@@ -11,8 +11,7 @@ from django.utils.module_loading import import_string
 
 from decisions.infra.ids import new_id
 from runs.queue.eligibility import unknown_template_names
-from runs.queue.outbox import worker_queue
-from runs.queue.wakeup_dedup import SHARED_QUEUE
+from runs.queue.wakeups import SHARED_QUEUE, worker_queue
 
 
 class Command(BaseCommand):

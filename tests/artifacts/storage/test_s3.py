@@ -254,8 +254,7 @@ def test_boto3_is_not_loaded_before_the_first_artifact() -> None:
     env = {
         **os.environ,
         "CONTINUITY_ARTIFACT_STORAGE": "s3://b/p",
-        "CONTINUITY_LEAN": "1",
-        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "DJANGO_SETTINGS_MODULE": "tests.lean_settings",
     }
     result = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True

@@ -19,7 +19,7 @@ from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Decision, Tenant, Token, User, Workspace
 from runners.models import BrowserSession, ExecutionTarget
 from runs.conversations.services import create_task
-from runs.models import OutboxEntry, Run, Webhook, WebhookDelivery, Worker
+from runs.models import Run, Webhook, WebhookDelivery, Worker
 from runs.webhooks.services import create_webhook
 from tests.support.decisions.continuity import SHELL, create_decision_with_outcome, owner_of
 
@@ -44,7 +44,6 @@ def a_row_each(
     make_artifact(b"x", run_id=make_run().id)
     now, workspace = datetime.now(UTC), {"workspace_id": principal.workspace_id}
     Worker.objects.create(id="wrk_1", process="p", host="h", started_at=now)
-    OutboxEntry.objects.create(run_id=Run.objects.get().id, queue="runs", rung_at=now)
     BrowserSession.objects.create(id="sess_1", tenant_id=principal.tenant_id, **workspace)
     ExecutionTarget.objects.create(
         tenant_id=principal.tenant_id,

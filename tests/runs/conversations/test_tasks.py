@@ -21,7 +21,7 @@ from runs.conversations.services import (
     stop_task,
 )
 from runs.lifecycle.changes import NewEvent
-from runs.models import OutboxEntry, Run, Task, TaskEvent, TaskMessage
+from runs.models import Run, Task, TaskEvent, TaskMessage
 from runs.submission.services import cancel_run, retry_run
 from runs.worker.worker import WorkerProcess
 
@@ -134,7 +134,7 @@ def test_a_second_message_waits_for_the_end_of_the_first_run(
     second = send_message(task_id, "say two")
     third = send_message(task_id, "say three")
     assert (second["queued"], third["queued"]) == (True, True)
-    assert OutboxEntry.objects.count() == 1
+    assert Run.objects.filter(ready=True).count() == 1
     worker.work()
     ended = Run.objects.order_by("ended_at").values_list("inputs__goal", flat=True)
     assert list(ended) == ["say one", "say two", "say three"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from decisions.identity.principals import Principal
 from decisions.models import Decision
-from runs.models import OutboxEntry, Run, RunStep, Slot
+from runs.models import Run, RunStep, Slot
 from runs.queries.runs import get_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import answer_confirmation, event_types, reload_run
@@ -24,7 +24,6 @@ def test_a_step_that_needs_confirmation_is_not_performed_and_holds_no_slot(
     run = reload_run(run)
     assert (run.status, run.ready, run.lease_owner, notes()) == ("running", False, None, "a")
     assert not Slot.objects.filter(run_id__isnull=False).exists()
-    assert not OutboxEntry.objects.exists()
     assert RunStep.objects.get(run_id=run.id, index=1).status == "pending"
     assert event_types(run)[-1] == "run.waiting"
 

@@ -29,7 +29,7 @@ Background = Callable[[Callable[[], object]], threading.Thread]
 @pytest.fixture
 def second_worker(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     """A second worker."""
-    settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
+    settings.LEASE_BEAT_S, settings.POLL_S = 0.1, 60
     process = WorkerProcess("w2")
     process.open()
     yield process

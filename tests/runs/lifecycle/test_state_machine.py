@@ -12,7 +12,7 @@ from django.db import IntegrityError, connection, transaction
 from decisions.models import AuditEntry
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.lifecycle.state_machine import ALLOWED, InvalidTransition, move
-from runs.models import TERMINAL, OutboxEntry, Run, RunEvent, RunStatus
+from runs.models import TERMINAL, Run, RunEvent, RunStatus
 
 LEGAL_PAIRS = {
     *(("queued", to) for to in ("running", "failed", "canceled")),
@@ -57,14 +57,12 @@ def test_a_transition_that_loses_a_race_writes_nothing(make_run: MakeRun, to: Ru
     assert not AuditEntry.objects.filter(resource_id=run.id).exists()
 
 
-def test_an_ended_run_has_no_lease_wait_or_wakeup(make_run: MakeRun) -> None:
+def test_an_ended_run_has_no_lease_and_waits_for_nothing(make_run: MakeRun) -> None:
     run = make_run(status="running", lease_owner="w", pinned_worker="w", waiting_for={"type": "x"})
-    OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=datetime.now(UTC))
     move(Transition(run, {"status": run.status}), RunStatus.SUCCEEDED, actor="w")
     run.refresh_from_db()
     assert (run.lease_owner, run.pinned_worker, run.waiting_for) == (None, None, None)
     assert (run.ready, run.ended_at is None) == (False, False)
-    assert not OutboxEntry.objects.exists()
 
 
 def test_a_transition_records_its_event_last_and_audits_the_actor(make_run: MakeRun) -> None:

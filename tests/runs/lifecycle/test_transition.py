@@ -21,7 +21,6 @@ from runs.lifecycle import transition as transition_module
 from runs.lifecycle import transition_sql
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.models import (
-    OutboxEntry,
     Run,
     RunEvent,
     RunSecret,
@@ -39,7 +38,7 @@ SETTINGS = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-CHANGED_MODELS = (Run, RunEvent, RunStep, RunSecret, Slot, OutboxEntry, WebhookDelivery)
+CHANGED_MODELS = (Run, RunEvent, RunStep, RunSecret, Slot, WebhookDelivery)
 Rows = dict[str, list[tuple[Any, ...]]]
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -145,7 +144,6 @@ def transitions(draw: st.DrawFn, run: Run) -> Transition:
         ended=ended,
         take_slot=slot == "take",
         free_slot=slot == "free",
-        cancel_wakeup=draw(st.booleans()),
         delete_secrets=draw(st.booleans()),
     )
 
@@ -211,7 +209,6 @@ def make_leased_run(make_run: MakeRun) -> Run:
     )
     for seq in (1, 2):
         RunEvent.objects.create(run=run, seq=seq, type="created", at=NOW)
-    OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=NOW)
     RunSecret.objects.create(run=run, sealed=b"sealed", last_step=1)
     Artifact.objects.create(
         id="art_before",
@@ -277,7 +274,6 @@ def test_a_guard_that_does_not_match_changes_no_row(
         ended=True,
         free_slot=True,
         audit_events=[AuditEvent("a", "b", "run", run.id, "t", "w")],
-        cancel_wakeup=True,
         worker_id="worker",
     )
     assert transition_module.apply(change) is None
@@ -296,7 +292,6 @@ def test_a_lease_without_a_free_slot_changes_no_row(make_run: MakeRun) -> None:
         events=[NewEvent("x")],
         take_slot=True,
         audit_events=[AuditEvent("a", "b", "run", run.id, "t", "w")],
-        cancel_wakeup=True,
         worker_id="w",
         epoch=1,
     )

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from decisions.identity.principals import Principal
 from runs.lifecycle.slots import ensure_slots
 from runs.lifecycle.state_machine import lease_run
-from runs.models import OutboxEntry, Run, RunEvent, Slot, Worker
+from runs.models import Run, RunEvent, Slot, Worker
 from runs.queue import dispatch_order as queue_order
 from runs.queue import leases
 from runs.queue.leases import Lease
@@ -75,16 +75,12 @@ def test_an_ineligible_run_is_not_claimed(
     assert take(worker) is None
 
 
-def test_a_claim_starts_the_run_with_a_new_epoch_and_deletes_its_wakeup(
-    make_run: MakeRun, worker: str
-) -> None:
+def test_a_claim_starts_the_run_with_a_new_epoch(make_run: MakeRun, worker: str) -> None:
     run = make_run(epoch=4)
-    OutboxEntry.objects.create(run_id=run.id, queue="runs", rung_at=START)
     lease = take(worker)
     run.refresh_from_db()
     assert (lease and lease.epoch, run.epoch, run.lease_owner) == (5, 5, worker)
     assert (run.status, run.started_at is None) == ("running", False)
-    assert not OutboxEntry.objects.exists()
     assert Slot.objects.filter(run_id=run.id, worker_id=worker, epoch=5).count() == 1
     assert list(RunEvent.objects.values_list("type", flat=True)) == ["run.started"]
 

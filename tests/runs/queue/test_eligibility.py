@@ -18,7 +18,7 @@ from django.apps import apps
 from django.db import migrations
 
 from runs.models import Run
-from runs.queue import dispatch_order, outbox
+from runs.queue import dispatch_order, wakeups
 from runs.task_templates.registry import get_template
 from runs.worker import work_sharing
 from runs.worker.worker import WorkerProcess
@@ -38,7 +38,7 @@ def test_a_run_that_needs_newer_code_waits_for_a_worker_that_has_it(
     make_run: MakeRun, worker: WorkerProcess, template_id: str, version: str
 ) -> None:
     run = make_run(template_id=template_id, template_version=version)
-    outbox.put(run)
+    wakeups.send_after_commit(run)
     assert worker.work() == 0
     assert (fresh(run.id).status, fresh(run.id).times_lost) == ("queued", 0)
     assert dispatch_order.next_run("w_newer", of_any=True) == run
@@ -109,7 +109,7 @@ def test_a_wakeup_for_other_workers_is_redispatched(
         was_sent.set()
         return True
 
-    monkeypatch.setattr("runs.queue.redispatch.outbox.send_wakeup", record_wakeup)
+    monkeypatch.setattr("runs.queue.redispatch.wakeups.send", record_wakeup)
     settings.WORKER_TEMPLATES = ["-test_stepwise"]
     run = make_run()
     assert worker.work() == 0

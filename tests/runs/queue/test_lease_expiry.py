@@ -18,7 +18,7 @@ from decisions.identity.principals import Principal
 from decisions.infra import staleness
 from decisions.infra.processes import _identity
 from decisions.models import AuditEntry
-from runs.models import OutboxEntry, Run, RunEvent, RunStep, Slot, Worker
+from runs.models import Run, RunEvent, RunStep, Slot, Worker
 from runs.queue.lease_expiry import (
     MAX_TIMES_LOST,
     HeartbeatMonitor,
@@ -62,12 +62,15 @@ def slots_taken() -> int:
     return len(taken_slots())
 
 
-def test_the_run_of_a_lost_worker_is_requeued_with_a_new_wakeup(submit: Submit) -> None:
+def test_the_run_of_a_lost_worker_is_requeued_with_a_new_wakeup(
+    submit: Submit, sent_wakeups: list[tuple[str, str]]
+) -> None:
     lease = claim_new_run(register("w1"), submit)
+    sent_wakeups.clear()
     assert end_leases_of_worker("w1", beat=0, reason="gone") == [lease.run.id]
     run = Run.objects.get()
     assert (run.status, run.lease_owner, run.epoch, run.times_lost) == ("running", None, 2, 1)
-    assert OutboxEntry.objects.filter(run_id=run.id).exists()
+    assert sent_wakeups == [("runs", run.id)]
     assert slots_taken() == 0
     assert AuditEntry.objects.filter(action="run.worker_lost", resource_id=run.id).count() == 1
     again = take(register("w2"))
@@ -100,28 +103,34 @@ def test_the_third_lost_worker_fails_the_run(submit: Submit) -> None:
     assert error_of(run)["errorCode"] == "EXECUTION_ERROR"
     assert error_of(run)["details"]["causeCode"] == "WORKER_LOST"
     assert take(register("w9")) is None
-    assert (slots_taken(), OutboxEntry.objects.count()) == (0, 0)
+    assert slots_taken() == 0
     last = RunEvent.objects.order_by("seq").last()
     assert last
     assert last.type == "run.failed"
 
 
-def test_a_run_pinned_to_the_lost_worker_is_announced_on_the_shared_queue(submit: Submit) -> None:
+def test_a_run_pinned_to_the_lost_worker_is_announced_on_the_shared_queue(
+    submit: Submit, sent_wakeups: list[tuple[str, str]]
+) -> None:
     submit()
     Run.objects.update(pinned_worker="w1")
     assert take(register("w1"))
+    sent_wakeups.clear()
     end_leases_of_worker("w1", beat=0, reason="gone")
-    assert OutboxEntry.objects.get().queue == "runs"
+    assert [queue for queue, _ in sent_wakeups] == ["runs"]
     assert Run.objects.get().pinned_worker is None
 
 
-def test_a_released_pinned_run_is_announced_on_the_shared_queue(submit: Submit) -> None:
+def test_a_released_pinned_run_is_announced_on_the_shared_queue(
+    submit: Submit, sent_wakeups: list[tuple[str, str]]
+) -> None:
     submit()
     Run.objects.update(pinned_worker="w1")
     lease = take(register("w1"))
     assert lease
+    sent_wakeups.clear()
     assert release_lease(lease, reason="draining", active_ms=5)
-    assert OutboxEntry.objects.get().queue == "runs"
+    assert [queue for queue, _ in sent_wakeups] == ["runs"]
     assert take(register("w2"))
 
 
@@ -284,4 +293,3 @@ def test_concurrent_submits_and_losses_leave_no_run_behind(submit: Submit) -> No
     assert slots_taken() == 0
     for run in Run.objects.exclude(status="failed"):
         assert (run.ready, run.lease_owner) == (True, None)
-        assert OutboxEntry.objects.filter(run_id=run.id).exists()

@@ -21,7 +21,7 @@ from runners.browser_sessions import logged_in_until, read_state, save_state
 from runners.models import BrowserSession
 from runs.lifecycle.session_lease import release_session
 from runs.lifecycle.state_machine import lease_run
-from runs.models import OutboxEntry, Run
+from runs.models import Run
 from runs.queries.runs import get_run
 from runs.queue.lease_expiry import end_leases_of_worker
 from runs.sessions import services as sessions
@@ -99,23 +99,24 @@ def test_the_database_refuses_two_runs_in_one_session(submit_in: SubmitIn, sessi
 
 
 def test_a_run_goes_to_the_worker_that_holds_its_session(
-    submit_in: SubmitIn, session_id: str
+    submit_in: SubmitIn, session_id: str, sent_wakeups: list[tuple[str, str]]
 ) -> None:
     BrowserSession.objects.update(worker_id=register("w1"))
-    submit_in(session_id)
-    assert OutboxEntry.objects.get().queue == "runs.w1"
+    run_id = submit_in(session_id)
+    assert sent_wakeups == [("runs.w1", run_id)]
     assert take(register("w2")) is None
     assert take("w1") is not None
 
 
 def test_a_session_of_a_lost_worker_can_move_to_any_worker(
-    submit_in: SubmitIn, session_id: str
+    submit_in: SubmitIn, session_id: str, sent_wakeups: list[tuple[str, str]]
 ) -> None:
     run_id = submit_in(session_id)
     must_take("w1")
+    sent_wakeups.clear()
     end_leases_of_worker("w1", beat=0, reason="gone")
     assert BrowserSession.objects.get().worker_id is None
-    assert OutboxEntry.objects.get().queue == "runs"
+    assert sent_wakeups == [("runs", run_id)]
     assert must_take("w2").run.id == run_id
     assert BrowserSession.objects.get().worker_id == "w2"
 

@@ -22,9 +22,9 @@ from decisions.errors import (
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.models import BrowserSession
-from runs.models import OutboxEntry, Run, RunEvent, RunKey, RunStep
+from runs.models import Run, RunEvent, RunKey, RunStep
 from runs.queries.runs import get_run
-from runs.queue import outbox
+from runs.queue import wakeups
 from runs.submission.services import submit_run
 
 Submit = Callable[..., str]
@@ -55,7 +55,6 @@ def test_one_submit_writes_every_row_of_the_run(submit: Submit) -> None:
     event = RunEvent.objects.get(run=run)
     assert (event.seq, event.type) == (1, "run.queued")
     assert RunKey.objects.get(run_id=run_id).key == "k"
-    assert OutboxEntry.objects.get(run_id=run_id).queue == "runs"
     entry = AuditEntry.objects.get(resource_id=run_id)
     assert entry.action == "run.submitted"
     assert is_genuine(entry)
@@ -70,7 +69,6 @@ TABLES = {
     "runs_run": "id IS NOT NULL",
     "runs_runstep": "id IS NOT NULL",
     "runs_runevent": "id IS NOT NULL",
-    "runs_outboxentry": "run_id IS NOT NULL",
     "decisions_auditentry": "id IS NOT NULL",
     "runs_runkey": "id IS NOT NULL",
 }
@@ -113,7 +111,7 @@ def test_a_failure_of_any_insert_leaves_no_rows(
     break_table_for_test(table)
     with pytest.raises(DatabaseError):
         submit(options={"idempotencyKey": "k"})
-    for model in (Run, RunStep, RunEvent, OutboxEntry, RunKey):
+    for model in (Run, RunStep, RunEvent, RunKey):
         assert not model._default_manager.exists()
     assert not AuditEntry.objects.filter(action="run.submitted").exists()
 
@@ -130,8 +128,7 @@ def test_one_wakeup_is_sent_after_the_commit(submit: Submit, options: dict[str, 
 def test_a_submit_succeeds_while_the_broker_is_unavailable(submit: Submit) -> None:
     run_id = submit()
     assert Run.objects.get(id=run_id).status == "queued"
-    assert OutboxEntry.objects.filter(run_id=run_id).exists()
-    assert outbox.send_wakeup("runs", run_id) is False
+    assert wakeups.send("runs", run_id) is False
 
 
 REFUSED: list[tuple[dict[str, Any], type[Refused]]] = [

@@ -314,7 +314,7 @@ def test_a_run_whose_template_is_missing_after_the_claim_fails(
     assert taken_slots() == []
 
 
-@override_settings(SWEEP_AFTER_S=0.2)
+@override_settings(POLL_S=0.2)
 def test_a_run_without_a_wakeup_is_still_claimed(submit: Submit, worker: WorkerProcess) -> None:
     run_id = submit("ok")
     wait_until(lambda: fresh(run_id).status == "succeeded")

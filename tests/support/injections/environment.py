@@ -38,7 +38,6 @@ CHANGED_TABLES = {
     "django_session",
     "runners_browsersession",
     "runs_opencall",
-    "runs_outboxentry",
     "runs_run",
     "runs_runevent",
     "runs_runstep",

@@ -40,7 +40,7 @@ def own_database(folder: Path) -> dict[str, str]:
         "CONTINUITY_HOME": str(folder / "home"),
         "DATABASE_URL": f"sqlite:///{folder}/db.sqlite3?timeout=20&transaction_mode=IMMEDIATE",
         "CONTINUITY_REDIS_PREFIX": f"test-{folder.name}:",
-        "CONTINUITY_LEAN": "1",
+        "DJANGO_SETTINGS_MODULE": "tests.lean_settings",
     }
     subprocess.run([sys.executable, MANAGE, "migrate", "-v0", "--skip-checks"], env=env, check=True)
     return env

@@ -11,6 +11,7 @@ from django.db import connection
 
 from decisions.identity.principals import Principal
 from runs.models import Run
+from runs.queue import wakeups
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest_server import close_pooled_connections
@@ -33,11 +34,19 @@ def idle_worker(principal: Principal) -> Iterator[WorkerProcess]:
 
 
 @pytest.fixture
+def sent_wakeups(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Record the queue and the run of each wake-up instead of sending it."""
+    sent: list[tuple[str, str]] = []
+    monkeypatch.setattr(wakeups, "send", lambda queue, run_id: sent.append((queue, run_id)))
+    return sent
+
+
+@pytest.fixture
 def worker(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     """A worker in this process with its heartbeat thread and its watcher, at a short interval."""
     before = set(threading.enumerate())
     # Use the shared settings fixture: an override that ends before an older one leaks it.
-    settings.LEASE_BEAT_S, settings.SWEEP_AFTER_S = 0.1, 60
+    settings.LEASE_BEAT_S, settings.POLL_S = 0.1, 60
     process = WorkerProcess("w1")
     process.open()
     yield process

@@ -1,6 +1,4 @@
-"""Wake-up deduplication: a burst of wake-ups is sent as one, and no run has to wait for the
-sweeper.
-"""
+"""Wake-ups: a burst is sent as one, and no run of it has to wait for a worker's poll."""
 
 from __future__ import annotations
 
@@ -13,69 +11,58 @@ from django.test import override_settings
 
 from decisions.infra.redis import SharedRedis
 from runs.models import Run
-from runs.queue import outbox, wakeup_dedup
+from runs.queue import wakeups
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.waiting import wait_until
 
 Submit = Callable[..., str]
 Background = Callable[[Callable[[], object]], object]
-QUEUE = wakeup_dedup.SHARED_QUEUE
+QUEUE = wakeups.SHARED_QUEUE
 sent: list[str] = []
 
 
 def record_wakeup(queue: str, run_id: str) -> None:
     """Record a wake-up as config.celery sends it, without a broker."""
-    if wakeup_dedup.should_send(queue):
+    if wakeups.should_send(queue):
         sent.append(run_id)
 
 
 @pytest.fixture(autouse=True)
 def broker(settings: Any) -> Iterator[None]:
-    wakeup_dedup.mark_received()
+    wakeups.mark_received()
     settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.record_wakeup"
     yield
     sent.clear()
-    wakeup_dedup.mark_received()
+    wakeups.mark_received()
 
 
 def test_no_second_wakeup_is_sent_while_one_is_in_flight(
     monkeypatch: pytest.MonkeyPatch, submit: Submit
 ) -> None:
-    monkeypatch.setattr(wakeup_dedup, "MARK_MS", 60_000)
+    monkeypatch.setattr(wakeups, "MARK_MS", 60_000)
     first = submit()
     submit()
     assert sent == [first]
-    wakeup_dedup.mark_received()
+    wakeups.mark_received()
     third = submit()
     assert sent == [first, third]
 
 
 def test_an_undelivered_wakeup_blocks_others_only_for_a_short_time() -> None:
-    assert wakeup_dedup.should_send(QUEUE)
-    wait_until(lambda: wakeup_dedup.should_send(QUEUE))
+    assert wakeups.should_send(QUEUE)
+    wait_until(lambda: wakeups.should_send(QUEUE))
 
 
 def test_a_wakeup_on_the_queue_of_a_worker_is_always_sent() -> None:
-    assert wakeup_dedup.should_send(outbox.worker_queue("w1"))
-    assert wakeup_dedup.should_send(outbox.worker_queue("w1"))
+    assert wakeups.should_send(wakeups.worker_queue("w1"))
+    assert wakeups.should_send(wakeups.worker_queue("w1"))
 
 
 def test_without_redis_every_wakeup_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakeup_dedup, "_redis", SharedRedis("every wake-up is sent"))
+    monkeypatch.setattr(wakeups, "_redis", SharedRedis("every wake-up is sent"))
     with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
-        assert wakeup_dedup.should_send(QUEUE)
-        assert wakeup_dedup.should_send(QUEUE)
-
-
-def test_the_sweeper_sends_wakeups_even_while_one_is_in_flight(
-    monkeypatch: pytest.MonkeyPatch, submit: Submit
-) -> None:
-    monkeypatch.setattr(wakeup_dedup, "MARK_MS", 60_000)
-    runs = [submit(), submit()]
-    sent.clear()
-    with override_settings(SWEEP_AFTER_S=-1):
-        outbox.resend_wakeups()
-    assert sent == runs
+        assert wakeups.should_send(QUEUE)
+        assert wakeups.should_send(QUEUE)
 
 
 def test_a_busy_worker_sends_a_wakeup_for_the_next_queued_run(
@@ -96,7 +83,7 @@ def test_a_worker_sends_no_wakeup_while_no_slot_is_free(
         runs = [submit("sleep:600"), submit("sleep:600")]
         in_background(worker.work)
         wait_until(lambda: Run.objects.filter(id=runs[0], status="running").exists())
-        wakeup_dedup.mark_received()
+        wakeups.mark_received()
         sent.clear()
         time.sleep(0.5)  # several polls
         assert sent == []
