@@ -14,6 +14,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.validation.json_schema import page_of
 from runners.models import ExecutionTarget, TargetKind
+from runners.targets.roots import RootTaken
 from runners.targets.runner_endpoint import probe_target as probe_runner_target
 from runners.targets.targets import (
     Caller,
@@ -71,11 +72,17 @@ def replace_target(
 
     Raises:
         TargetNotFound: Unknown, or another workspace's.
-        Forbidden: All workspaces use it, so only an operator may change it.
+        Forbidden: All workspaces use it, so only an operator may change it; or it is the folder of
+            a command line.
         InvalidInput, Conflict: As `targets.change_target`.
     """
     principal.require(ADMIN)
     row = _own(principal, target_id)
+    if row.is_local:
+        raise Forbidden(
+            "The command line of this machine created this target, so it cannot be changed.",
+            details={"targetId": row.id},
+        )
     target_fields = _target_fields(principal, row.kind, fields)
     version = fields.get("version")
     with _authorized(principal, "replace_target", {**fields, "targetId": row.id}):
@@ -143,9 +150,12 @@ def _authorized(principal: Principal, tool: str, fields: Mapping[str, Any]) -> I
     """
     masked = {**fields, "authToken": "***"} if fields.get("authToken") else fields
     approval = admit_call(tool_call_request(principal, tool, masked))
-    with transaction.atomic():
-        use_approval(approval)
-        yield
+    try:
+        with transaction.atomic():
+            use_approval(approval)
+            yield
+    except RootTaken:
+        raise RootTaken.for_callers() from None
 
 
 def _target_fields(principal: Principal, kind: str, fields: Mapping[str, Any]) -> TargetFields:
@@ -172,7 +182,7 @@ def _visible(principal: Principal, target_id: str) -> ExecutionTarget:
 
 def _own(principal: Principal, target_id: str) -> ExecutionTarget:
     row = _visible(principal, target_id)
-    if row.workspace_id is None or row.is_local:
+    if row.workspace_id is None:
         raise Forbidden(
             "Other workspaces use this target too. An operator can change it in the admin.",
             details={"targetId": row.id},

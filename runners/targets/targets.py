@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
@@ -25,7 +23,7 @@ from decisions.models import Tenant, Workspace
 from decisions.security.keys import seal
 from decisions.validation.storable import storable, storable_text
 from runners.models import ExecutionTarget, TargetKind
-from runners.targets.local_folder import is_folder
+from runners.targets.roots import checked_root, refuse_taken_root
 from runners.targets.runner_config import (
     agents_of,
     check_agents,
@@ -126,11 +124,13 @@ def create_target_row(
     Raises:
         InvalidInput: The name, workspace, configuration or id is invalid.
         Conflict: Another target is the default, or has this id; details.targetId names it.
+        RootTaken: The folder overlaps that of a target of another workspace.
     """
     checked = _checked(fields)
     with transaction.atomic():
         target = ExecutionTarget(**checked)
         target.id = target.id if target_id is None else _checked_id(target_id)
+        refuse_taken_root(target)
         _save(target, is_new=True)
         _record("target.created", actor, target)
     return target
@@ -154,9 +154,11 @@ def change_target(
             )
         if if_version is not None and target.version != if_version:
             raise Conflict("The target was changed meanwhile. Read it again, then change it.")
-        before, old_endpoint = _audit_data(target), endpoint_of(target)
+        before, old_endpoint, old_root = _audit_data(target), endpoint_of(target), _root(target)
         for name, value in checked.items():
             setattr(target, name, value)
+        if _root(target) != old_root:
+            refuse_taken_root(target)
         if endpoint_of(target) != old_endpoint:  # another runner: delete the old one's tools
             target.catalogue, target.catalogue_at, target.catalogue_error = [], None, None
         target.version += 1
@@ -198,54 +200,30 @@ def allow_on_target(target: ExecutionTarget, tools: Iterable[str], *, actor: str
 def delete_target(target_id: str, *, actor: str) -> None:
     """Delete a target, audit it, and retire the policy rules for it alone. Commits.
 
+    A local folder of this machine becomes a target again when it is used again.
+
     Raises:
-        TargetNotFound: As `change_target`.
+        TargetNotFound: There is no such target.
     """
     with transaction.atomic():
-        target = _locked(target_id)
+        target = _locked(target_id, is_local=True)
         for key in list_rules_for_target(target.id):
             retire_rule(key, actor=actor)
         _record("target.deleted", actor, target)
         target.delete()
 
 
-def _locked(target_id: str) -> ExecutionTarget:
+def _root(target: ExecutionTarget) -> tuple[object, ...]:
+    """Return the root with the callers who get it."""
+    return target.config.get("root"), target.tenant_id, target.workspace_id
+
+
+def _locked(target_id: str, *, is_local: bool = False) -> ExecutionTarget:
     locked = ExecutionTarget.objects.select_for_update()
-    target = locked.filter(id=target_id, is_local=False).first()
+    target = locked.filter(id=target_id, is_local__in=[False, is_local]).first()
     if target is None:
         raise TargetNotFound(f"There is no target {target_id[:64]!r} that can be changed.")
     return target
-
-
-def checked_root(text: str) -> Path:
-    """Check the root folder of a workspace and return its real path.
-
-    Raises:
-        InvalidInput: It is not a folder, is in CONTINUITY_HOME, or not below
-            CONTINUITY_WORKSPACE_ROOTS.
-    """
-    given = Path(text)
-    if not given.is_absolute() or "\0" in text or not is_folder(given):
-        raise InvalidInput("config.root: must be the absolute path of an existing folder.")
-    root = given.resolve()
-    if not is_allowed_root(root):
-        raise InvalidInput(
-            "config.root: must be below one of CONTINUITY_WORKSPACE_ROOTS and outside of"
-            " CONTINUITY_HOME."
-        )
-    return root
-
-
-def is_allowed_root(root: Path) -> bool:
-    """Tell whether a real path is below an allowed root and outside of CONTINUITY_HOME."""
-    if is_own_folder(root):
-        return False
-    return any(root.is_relative_to(allowed.resolve()) for allowed in settings.WORKSPACE_ROOTS)
-
-
-def is_own_folder(root: Path) -> bool:
-    """Tell whether a real path is CONTINUITY_HOME or below it, where keys and database are."""
-    return root.is_relative_to(settings.CONTINUITY_HOME.resolve())
 
 
 def _checked(fields: TargetFields) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from decisions.errors import NotFound
 from decisions.identity.principals import LOCAL, local_principal
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.local_folder import LocalFolder, is_folder, local_folder
-from runners.targets.targets import Caller, choose_target, is_allowed_root, is_own_folder
+from runners.targets.roots import belongs_to_others, is_allowed_root, is_own_folder
+from runners.targets.targets import Caller, choose_target
 from runners.tools.base import Tool
 from runners.tools.registry import list_tools
 from runners.trust import TrustLevel
@@ -222,7 +223,14 @@ def _root_of(target: ExecutionTarget) -> Path:
             f"The folder of the workspace {target.name!r} is missing or no longer allowed.",
             details={"targetId": target.id},
         )
-    return given.resolve()
+    root = given.resolve()
+    if belongs_to_others(target, root):
+        raise ToolDisabled(
+            f"The folder of the workspace {target.name!r} overlaps one that belongs to another"
+            " workspace.",
+            details={"targetId": target.id},
+        )
+    return root
 
 
 def _may_be_root(target: ExecutionTarget, root: Path) -> bool:

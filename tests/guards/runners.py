@@ -19,6 +19,7 @@ _PREVIEW = "tests/runners/workspace/preview/test_preview_scene.py"
 _LOCAL_PAGES = "tests/runners/workspace/tools/test_browser_action.py"
 _TOOL_CALLS = "tests/runs/direct_calls/test_tool_calls.py"
 _WORKSPACES = "tests/runners/targets/test_workspaces.py"
+_ROOTS = "tests/runners/targets/test_roots_of_others.py"
 _RUNNER_TARGETS = "tests/runners/targets/test_runner_targets.py"
 _REST_TARGETS = "tests/runners/targets/test_targets_over_rest.py"
 _OFFERED_TOOLS = "tests/runners/targets/test_published_tools.py"
@@ -740,7 +741,7 @@ _TARGETS = (
     Guard(
         "root-of-a-new-target",
         "A target's root is below one of the allowed folders",
-        Patch("runners/targets/targets.py", "if not is_allowed_root(root):", "if False:"),
+        Patch("runners/targets/roots.py", "if not is_allowed_root(root):", "if False:"),
         failing_test=f"{_WORKSPACES}::test_a_root_outside_the_allowed_ones_creates_no_target[/etc]",
     ),
     Guard(
@@ -754,10 +755,22 @@ _TARGETS = (
         failing_test=f"{_WORKSPACES}::test_a_root_that_became_a_link_outside_the_allowed_ones_is_not_opened",
     ),
     Guard(
+        "root-of-another-workspace",
+        "No target is saved with a folder of another workspace",
+        Patch("runners/targets/roots.py", "            raise RootTaken(other)", "            pass"),
+        failing_test=f"{_ROOTS}::test_an_operator_is_told_which_target_has_the_folder",
+    ),
+    Guard(
+        "root-of-another-workspace-at-use",
+        "A target made before the rule, or moved by a link, opens no folder of another workspace",
+        Patch("runners/targets/workspaces.py", "if belongs_to_others(target, root):", "if False:"),
+        failing_test=f"{_ROOTS}::test_of_two_targets_older_than_the_rule_the_first_keeps_the_folder",
+    ),
+    Guard(
         "root-in-the-home",
         "The home of the installation is no workspace",
         Patch(
-            "runners/targets/targets.py",
+            "runners/targets/roots.py",
             "return root.is_relative_to(settings.CONTINUITY_HOME.resolve())",
             "return False",
         ),
