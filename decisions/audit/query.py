@@ -76,8 +76,7 @@ def list_audit_entries(
     rows = rows.filter(**equal) & filter_by_time(rows, _from_ms(since_ms), _from_ms(before_ms))
     if cursor is not None:
         rows = rows.filter(id__lt=int(cursor))
-    if principal.acts_for is not None:
-        rows = rows.filter(_of_its_users(principal, principal.acts_for))
+    rows = limited_to_users(rows, principal)
     found = list(rows.order_by("-id")[: limit + 1])
     page, has_more = found[:limit], len(found) > limit
     return {
@@ -86,13 +85,16 @@ def list_audit_entries(
     }
 
 
-def _of_its_users(principal: Principal, users: frozenset[str]) -> Q:
-    """Return the filter for a credential restricted to users: its own actions, the runs that it
-    submitted, and these users' decisions and objects.
+def limited_to_users(rows: QuerySet[AuditEntry], principal: Principal) -> QuerySet[AuditEntry]:
+    """Return the rows that a caller may read: if its credential is restricted to users, its own
+    actions, the runs that it submitted, and these users' decisions and objects; else all.
     """
+    users = principal.acts_for
+    if users is None:
+        return rows
     own, theirs = {"workspace_id": principal.workspace_id}, Q(user_id__in=users)
     runs = AuditEntry.objects.filter(**own, actor=principal.id, action="run.submitted")
-    decisions = Decision.objects.filter(theirs | Q(principal_id=principal.id), **own)
+    decisions = decisions_of_users(Decision.objects.filter(**own), principal)
     about: dict[str, Any] = {
         "run": runs.values("resource_id"),
         "decision": decisions.values(number=Cast("pk", CharField())),
@@ -102,7 +104,16 @@ def _of_its_users(principal: Principal, users: frozenset[str]) -> Q:
     allowed = Q(actor=principal.id)
     for kind, ids in about.items():
         allowed |= Q(resource_type=kind, resource_id__in=ids)
-    return allowed
+    return rows.filter(allowed)
+
+
+def decisions_of_users(decisions: QuerySet[Decision], principal: Principal) -> QuerySet[Decision]:
+    """Return the decisions that a caller may read: if its credential is restricted to users, theirs
+    and those about its own calls; else all.
+    """
+    if principal.acts_for is None:
+        return decisions
+    return decisions.filter(Q(user_id__in=principal.acts_for) | Q(principal_id=principal.id))
 
 
 def filter_by_time(

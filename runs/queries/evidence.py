@@ -17,7 +17,12 @@ from artifacts.models import Artifact
 from artifacts.selectors import describe_artifact, is_expired
 from artifacts.storage.blobs import open_blob
 from decisions.audit.bundle import Record, bundle_lines
-from decisions.audit.query import audit_records, bundle_head
+from decisions.audit.query import (
+    audit_records,
+    bundle_head,
+    decisions_of_users,
+    limited_to_users,
+)
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import RunNotFound
 from decisions.identity.principals import Principal
@@ -35,7 +40,8 @@ def export_evidence(
     *, principal: Principal, run_id: str, contents: bool = False
 ) -> Iterator[bytes]:
     """Return the lines of a run's evidence; a run past its TTL has evidence too. The export is
-    audited, and that is committed before the first line.
+    audited, and that is committed before the first line. For a credential restricted to users it
+    has only the decisions and audit events that `GET /audit` shows, and its head names the users.
 
     Args:
         contents: include the bytes of artifacts, not only their digests.
@@ -60,18 +66,21 @@ def export_evidence(
             {"contents": contents},
         )
     )
-    head = bundle_head("run", made_by=principal.id, runId=run.id, contents=contents)
-    return bundle_lines(head, _records(run, contents=contents))
+    fields: dict[str, Any] = {"runId": run.id, "contents": contents}
+    if principal.acts_for is not None:
+        fields["users"] = sorted(principal.acts_for)
+    head = bundle_head("run", made_by=principal.id, **fields)
+    return bundle_lines(head, _records(run, principal, contents=contents))
 
 
-def _records(run: Run, *, contents: bool) -> Iterator[Record]:
+def _records(run: Run, principal: Principal, *, contents: bool) -> Iterator[Record]:
     return chain(
         [{"type": "run", **_columns(run)}],
         _steps(run),
         _events(run),
         _artifacts(run, contents=contents),
-        _decisions(run),
-        _audit(run),
+        _decisions(run, principal),
+        _audit(run, principal),
     )
 
 
@@ -135,14 +144,15 @@ def _artifacts(run: Run, *, contents: bool) -> Iterator[Record]:
                 yield {"type": "content", "data": base64.b64encode(chunk).decode()}
 
 
-def _decisions(run: Run) -> Iterator[Record]:
-    for decision in list(Decision.objects.filter(run_id=run.id).order_by("id")):
+def _decisions(run: Run, principal: Principal) -> Iterator[Record]:
+    decisions = decisions_of_users(Decision.objects.filter(run_id=run.id), principal)
+    for decision in list(decisions.order_by("id")):
         row = Confirmation.objects.filter(decision=decision).first()
         confirmation = _columns(row) if row else None
         yield {"type": "decision", **_columns(decision), "confirmation": confirmation}
 
 
-def _audit(run: Run) -> Iterator[Record]:
+def _audit(run: Run, principal: Principal) -> Iterator[Record]:
     """Yield the audit events about the run, its artifacts and its decisions."""
     artifacts = Artifact.objects.filter(run_id=run.id).values_list("id", flat=True)
     decisions = Decision.objects.filter(run_id=run.id).values_list("id", flat=True)
@@ -151,4 +161,4 @@ def _audit(run: Run) -> Iterator[Record]:
         Q(resource_id__in=resource_ids)
         | Q(resource_type="decision", resource_id__in=[str(number) for number in decisions])
     )
-    return audit_records(rows)
+    return audit_records(limited_to_users(rows, principal))

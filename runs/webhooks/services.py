@@ -10,7 +10,7 @@ from django.db.models import F, QuerySet
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
-from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
+from decisions.errors import Conflict, Forbidden, InvalidInput, TrustNotAllowed, WebhookNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
@@ -39,7 +39,8 @@ def create_webhook(
             the scope `confirm` for it: an agent must not have the link sent to itself.
 
     Raises:
-        Forbidden: `confirmations` without the scope `confirm`.
+        Forbidden: `confirmations` without the scope `confirm`, or with a credential that is
+            restricted to users.
         InvalidInput: The url is not an http(s) address.
         TrustNotAllowed: The address is not public, and the caller is remote.
         Conflict: The workspace has MAX_WEBHOOKS.
@@ -48,6 +49,11 @@ def create_webhook(
     principal.require("runs:write")
     if confirmations:
         principal.require("confirm")
+        if principal.acts_for is not None:
+            raise Forbidden(
+                "This token acts for some users only, and a webhook receives the confirmations of"
+                " all users of the workspace."
+            )
     secret = new_secret()
     hook = Webhook(
         id=new_id("hook_"),

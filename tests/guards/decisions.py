@@ -832,9 +832,23 @@ _AUDIT_LOG = (
     Guard(
         "audit-query-users",
         "A credential of some users reads no audit rows about others",
-        Patch(_QUERY, old="if principal.acts_for is not None:", new="if False:"),
+        Patch(_QUERY, old="if users is None:", new="if True:"),
         failing_test="tests/decisions/audit/test_query.py::"
         "test_a_token_with_users_reads_the_rows_of_its_users_and_its_own",
+    ),
+    Guard(
+        "evidence-users",
+        "A credential of some users gets no decisions and audit rows about others as evidence",
+        (
+            Patch(
+                "runs/queries/evidence.py",
+                old="audit_records(limited_to_users(rows, principal))",
+                new="audit_records(rows)",
+            ),
+            Patch(_QUERY, old="    if principal.acts_for is None:", new="    if True:"),
+        ),
+        failing_test="tests/runs/queries/test_evidence.py::"
+        "test_a_token_of_some_users_gets_no_decisions_and_audit_rows_of_others",
     ),
     Guard(
         "audit-query-scope",

@@ -175,3 +175,12 @@ def test_a_confirmation_with_a_token_for_the_host_is_not_delivered(
     for delivery, count in (("inline", 0), ("out_of_band", 1)):
         open_confirmation(create_decision(principal, mode="confirm"), delivery=delivery)
         assert WebhookDelivery.objects.count() == count
+
+
+def test_a_token_of_some_users_gets_no_confirmations_of_others(
+    operator: Principal, receiver: Receiver
+) -> None:
+    limited = replace(operator, acts_for=frozenset({"carol"}))
+    with pytest.raises(Forbidden, match="all users"):
+        services.create_webhook(principal=limited, url=receiver.url, confirmations=True)
+    assert not services.list_webhooks(principal=operator)["webhooks"]
