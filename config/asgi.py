@@ -4,6 +4,7 @@ the other pages of Django.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 HEAD_MAX_BYTES = 64 * 1024
 STATIC = "/static"
+LAST_PUBLISH_S = 1.0
 _HEALTH = ("/healthz", "/readyz", "/metrics")
 _API = ("/api/v1/", "/api/schema", *_HEALTH)
 
@@ -192,7 +194,7 @@ class Dispatcher:
             if is_shutdown:
                 await self._mcp.close()
                 await close_connections()
-                publisher.stop()
+                await asyncio.to_thread(publisher.stop, LAST_PUBLISH_S)
             await send({"type": f"{message['type']}.complete"})
             if is_shutdown:
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 from django.views.generic import RedirectView
 
+from decisions.admin.sign_in import sign_in
 from decisions.identity.one_time_login import one_time_login
 from decisions.views import chat as chat_views
 from decisions.views import continuity
@@ -25,5 +26,6 @@ urlpatterns: list[URLPattern] = [
     path("confirm/<str:confirmation_id>/<str:signature>", confirm_page, name="confirm_link"),
     path("api/v1/audit", AuditView.as_view()),
     path("admin", RedirectView.as_view(url="/admin/", query_string=True)),
+    path("admin/login/", sign_in),
     path("admin/once/<str:token>/", one_time_login, name="one_time_login"),
 ]

@@ -103,6 +103,12 @@ BROWSER_CRASHES: Final = MetricSpec(
     " (page).",
     ("what",),
 )
+ANONYMOUS_EVENTS: Final = MetricSpec(
+    "continuity_anonymous_events_total",
+    "Failed sign-ins, calls with unknown tokens and uses of invalid links, by audit action; audit"
+    " rows exist for a limited number of them.",
+    ("action",),
+)
 METRICS: Final = {
     metric.name: metric
     for metric in (
@@ -113,6 +119,7 @@ METRICS: Final = {
         MODEL_TOKENS,
         BROWSER_LAUNCHES,
         BROWSER_CRASHES,
+        ANONYMOUS_EVENTS,
     )
 }
 OUTCOMES: Final = frozenset(
@@ -197,6 +204,11 @@ def browser_launched(*, sandbox: bool) -> None:
 def browser_crashed(what: str) -> None:
     """Count a `browser` that had to be started again, or a `page` that crashed."""
     _add({(BROWSER_CRASHES.name, what): 1})
+
+
+def anonymous_events(totals: Mapping[str, int]) -> None:
+    """Count audit events of callers without a valid credential, by action."""
+    _add({(ANONYMOUS_EVENTS.name, action): number for action, number in totals.items()})
 
 
 def drain() -> dict[Series, float]:

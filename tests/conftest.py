@@ -17,6 +17,7 @@ from django.conf import settings
 
 from artifacts.models import Artifact
 from artifacts.services import artifact_rows, store_blob
+from decisions.audit import anonymous_events
 from decisions.identity.principals import Principal, create_token, ensure_workspace, local_principal
 from decisions.infra.ids import new_id
 from runs.lifecycle.slots import ensure_slots
@@ -40,6 +41,12 @@ hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 SHARED = Path(__file__).parent.parent.parent / "shared"  # optional; no test requires it
+
+
+@pytest.fixture(autouse=True)
+def _forget_anonymous_events() -> None:
+    """Give each test's first anonymous event a row, whatever earlier tests did in this minute."""
+    anonymous_events._events = anonymous_events.AnonymousEvents()
 
 
 @pytest.fixture

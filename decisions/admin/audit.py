@@ -37,7 +37,7 @@ WITH RECURSIVE distinct_values(value) AS (
     FROM distinct_values WHERE distinct_values.value IS NOT NULL)
 SELECT value FROM distinct_values WHERE value IS NOT NULL LIMIT 200
 """
-_REFUSAL_SUFFIXES = (".refused", ".sign_in_failed", ".denied")
+_REFUSAL_SUFFIXES = (".refused", ".sign_in_failed", ".sign_in_throttled", ".denied")
 _UNSEALED_HINT = (
     "The scheduler seals a row about a second after it is committed;"
     " it never seals a row whose MAC is wrong."

@@ -22,7 +22,8 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from decisions.api.arguments import read_json
-from decisions.api.throttle import CallCounter, RowLimiter
+from decisions.api.throttle import CallCounter
+from decisions.audit.anonymous_events import record_anonymous
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import Forbidden, NotAuthenticated, Refused, TooManyRequests
 from decisions.identity.principals import Principal, authenticate, throttle_key
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 _calls = CallCounter()
-_unknown_tokens = RowLimiter()
 
 
 def bearer_token(request: HttpRequest | Request) -> str | None:
@@ -92,24 +92,19 @@ def authenticate_request(request: HttpRequest | Request) -> Principal | None:
     try:
         principal = authenticate(secret)
     except NotAuthenticated:
-        _record_unknown_token(request)
+        record_unknown_credential(request)
         raise
     return principal if is_local_call(request) else principal.with_trust("remote")
 
 
-def _record_unknown_token(request: HttpRequest | Request) -> None:
-    """Audit a call with an invalid token: peer address, path and how many such calls the row stands
-    for, a few rows a minute. Nothing of the token is recorded.
+def record_unknown_credential(request: HttpRequest | Request) -> None:
+    """Audit a call with an invalid token or ticket: peer address, path, and how many such calls the
+    row stands for. Nothing of the credential is recorded.
     """
-    count = _unknown_tokens.take()
-    if count:
-        details = {
-            "errorCode": NotAuthenticated.code,
-            "calls": count,
-            "peer": request.META.get("REMOTE_ADDR", ""),
-        }
-        path = storable_text(redact(request.path[:128]))
-        record(AuditEvent("access.refused", "unknown", "route", path, "", "", details))
+    path = storable_text(redact(request.path[:128]))
+    details = {"errorCode": NotAuthenticated.code}
+    event = AuditEvent("access.refused", "unknown", "route", path, "", "", details)
+    record_anonymous(event, peer=request.META.get("REMOTE_ADDR", ""))
 
 
 class TokenAuthentication(BaseAuthentication):

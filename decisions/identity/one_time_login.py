@@ -20,6 +20,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from decisions.audit.anonymous_events import record_anonymous
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import Forbidden
 from decisions.identity.principals import ensure_workspace
@@ -119,7 +120,8 @@ def _refuse(request: HttpRequest, link: LoginLink | None) -> HttpResponse:
         return redirect("admin:index")
     if link is not None:
         reason = "used" if link.used_at else "expired" if _is_spent(link) else "not allowed"
-        record(_audit_event("login_link.refused", "anonymous", link, reason=reason))
+        event = _audit_event("login_link.refused", "anonymous", link, reason=reason)
+        record_anonymous(event, peer=request.META.get("REMOTE_ADDR", ""))
     return _page(request, 410, {"minutes": int(LIFETIME.total_seconds() // 60)})
 
 

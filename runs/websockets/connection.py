@@ -18,7 +18,7 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 
-from decisions.api.drf import authenticate_request, is_local_call
+from decisions.api.drf import authenticate_request, is_local_call, record_unknown_credential
 from decisions.api.origins import is_allowed_origin
 from decisions.errors import Forbidden, NotAuthenticated, Refused
 from decisions.identity.principals import Principal, authenticate
@@ -135,10 +135,14 @@ class TaskSocket:
     def _principal_of(self, frame: Mapping[str, Any]) -> Principal:
         if frame["type"] != "auth" or ("ticket" in frame) == ("token" in frame):
             raise NotAuthenticated("The first frame must be an auth with a ticket or a token.")
-        if "ticket" in frame:
-            principal = redeem_ticket(frame["ticket"], task_id=self.task_id)
-        else:
-            principal = authenticate(frame["token"])
+        try:
+            if "ticket" in frame:
+                principal = redeem_ticket(frame["ticket"], task_id=self.task_id)
+            else:
+                principal = authenticate(frame["token"])
+        except NotAuthenticated:
+            record_unknown_credential(self.request)
+            raise
         return principal if is_local_call(self.request) else principal.with_trust("remote")
 
     async def get_task(self, caller: Principal) -> dict[str, Any]:

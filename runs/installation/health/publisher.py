@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 from django.conf import settings
+from django.db import Error, connection
 
+from decisions.audit.anonymous_events import take_anonymous_totals, write_counted_events
 from decisions.infra.redis import SharedRedis
 from runners import metrics
 from runners.metrics import METRICS, Series
@@ -53,6 +55,7 @@ def publish(worker_id: str | None = None, gauges: Gauges | None = None) -> bool:
     Counts that could not be published are published next time. If the connection breaks after Redis
     has executed the transaction, they are counted twice.
     """
+    metrics.anonymous_events(take_anonymous_totals())
     counts = metrics.drain()
     if not counts and not gauges:
         return True
@@ -138,3 +141,14 @@ class Publisher:
                 publish()
             else:
                 publish(*self._read_gauges())
+            write_anonymous_events(is_stopping=is_stopping)
+
+
+def write_anonymous_events(*, is_stopping: bool) -> None:
+    """Write the audit rows of the anonymous events that were counted in the last minute."""
+    try:
+        if write_counted_events(unfinished=is_stopping):
+            connection.close()
+    except Error as error:
+        log.warning("audit rows of anonymous events were lost: %s", type(error).__name__)
+        connection.close()
