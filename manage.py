@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import resource
 import sys
 
 
@@ -19,8 +20,20 @@ def go_on_in_utf8() -> None:
     os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
 
 
+def forbid_core_dumps() -> None:
+    """Keep this process and those that it starts from writing core dumps: their memory has secrets.
+
+    The limit is 1 byte, not 0: with it, Linux also starts no program that would receive the dump
+    (a `|` in /proc/sys/kernel/core_pattern), which with 0 it does.
+    """
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    size = 0 if hard == 0 else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (size, size))
+
+
 def main() -> None:
     """Run a management command."""
+    forbid_core_dumps()
     go_on_in_utf8()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     if sys.argv[1:2] == ["mcp_stdio"]:

@@ -831,6 +831,13 @@ _SUBMISSION = (
 
 _SECRETS = (
     Guard(
+        "core-dumps",
+        "A process of the product that crashes writes its memory nowhere",
+        Patch("manage.py", old="    forbid_core_dumps()\n", new=""),
+        failing_test="tests/runs/installation/health/test_core_dumps.py::"
+        "test_a_child_process_that_crashes_leaves_no_core_dump",
+    ),
+    Guard(
         "secrets-masked-in-inputs",
         "The secret inputs of a run are not in its inputs",
         Patch(

@@ -6,6 +6,7 @@ import asyncio
 import importlib.metadata
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -61,6 +62,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_artifacts()
     yield check_port()
     yield check_stack()
+    yield check_core_dumps()
     yield check_egress()
     yield check_llm()
     yield check_fonts()
@@ -225,6 +227,21 @@ def check_stack() -> CheckResult:
     return CheckResult("ok", "stack", f"{info.url} ({info.mode}, process {info.pid})")
 
 
+def check_core_dumps() -> CheckResult:
+    """Report where a process of the stack that crashes would write its memory; `manage.py` forbids
+    it for all processes that it starts.
+    """
+    info = live_info(home_paths())
+    pids = [os.getpid()] if info is None else [info.pid, *(one.pid for one in info.services)]
+    allowed = [pid for pid in pids if pid is not None and _core_limit(pid) > 1]
+    if allowed:
+        pattern = _core_pattern()
+        what = f"processes {', '.join(map(str, allowed))} write their memory to {pattern!r}"
+        recovery = "Their memory has secrets. Restart the stack; start services by manage.py only."
+        return CheckResult("bad", "core dumps", what, recovery)
+    return CheckResult("ok", "core dumps", "off for all processes of Continuity")
+
+
 def check_egress() -> CheckResult:
     """Report which addresses remote callers can reach."""
     opened = settings.CONTINUITY_EGRESS_ALLOW
@@ -288,6 +305,25 @@ def _is_as_pinned(pin: Requirement) -> bool:
     except importlib.metadata.PackageNotFoundError:
         return False
     return pin.specifier.contains(version, prereleases=True)
+
+
+def _core_limit(pid: int) -> int:
+    """Return the number of bytes that a process may write when it crashes; 0 if it has ended."""
+    if not hasattr(resource, "prlimit"):  # not Linux: only this process can be examined
+        soft = resource.getrlimit(resource.RLIMIT_CORE)[0]
+    else:
+        try:
+            soft = resource.prlimit(pid, resource.RLIMIT_CORE)[0]
+        except (ProcessLookupError, PermissionError):
+            return 0
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+
+
+def _core_pattern() -> str:
+    try:
+        return Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    except OSError:
+        return "core"
 
 
 def _key_source(file: Path) -> str:
