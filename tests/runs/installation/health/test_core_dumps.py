@@ -17,17 +17,14 @@ from tests.support.installation.temporary_home import ROOT
 
 CANARY = "canary-in-memory-" + "4711" * 4
 # A command of the product whose child process has a secret in its memory and crashes.
-CRASH = (
-    """
-import json, os, resource, signal, subprocess, sys
+CRASH = """
+import json, os, resource, subprocess, sys
 code = "import os, signal; secret = os.environ['SECRET'] * 2; os.kill(os.getpid(), signal.SIGSEGV)"
-child = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "SECRET": %r})
+child = subprocess.Popen([sys.executable, "-c", code])
 _, status = os.waitpid(child.pid, 0)
 print(json.dumps({"signal": os.WTERMSIG(status), "dumped": os.WCOREDUMP(status),
                   "limit": resource.getrlimit(resource.RLIMIT_CORE)}))
 """
-    % CANARY
-)  # noqa: UP031  (the code has braces)
 
 
 def crash(folder: Path) -> dict[str, object]:
@@ -37,7 +34,7 @@ def crash(folder: Path) -> dict[str, object]:
     done = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "shell", "--no-imports", "-c", CRASH],
         cwd=folder,
-        env={**os.environ, "CONTINUITY_HOME": str(folder / "home")},
+        env={**os.environ, "CONTINUITY_HOME": str(folder / "home"), "SECRET": CANARY},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (hard, hard)),
         capture_output=True,
         text=True,
