@@ -35,23 +35,24 @@ def key_fingerprints(keys: Iterable[str] | None = None) -> list[str]:
     return [_derive(key, "mark").hex()[:32] for key in wanted]
 
 
-def _fernet() -> MultiFernet:
-    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in _keys("seal")])
+def _fernet(purpose: str) -> MultiFernet:
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in _keys(purpose)])
 
 
-def seal(plain: bytes) -> bytes:
-    """Encrypt bytes for storage."""
-    return _fernet().encrypt(plain)
+def seal(plain: bytes, *, purpose: str = "seal") -> bytes:
+    """Encrypt bytes, by default for storage; only `unseal` with the same purpose decrypts them."""
+    return _fernet(purpose).encrypt(plain)
 
 
-def unseal(sealed: bytes) -> bytes:
+def unseal(sealed: bytes, *, purpose: str = "seal") -> bytes:
     """Decrypt what `seal` returned.
 
     Raises:
-        ValueError: Encrypted under a key that is no longer configured, or modified since.
+        ValueError: Encrypted for another purpose or under a key that is no longer configured, or
+            modified since.
     """
     try:
-        return _fernet().decrypt(sealed)
+        return _fernet(purpose).decrypt(sealed)
     except InvalidToken:
         raise ValueError(
             "cannot decrypt: encrypted under a key that is not configured, or modified since"

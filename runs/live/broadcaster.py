@@ -17,8 +17,8 @@ from runners.invocation.event_loop import get_loop
 from runs.live.channel import (
     RETRY_S,
     WORKERS_CHANNEL,
+    Inbox,
     connect,
-    open_message,
     seal_message,
     viewers_channel,
 )
@@ -35,6 +35,7 @@ class PageBroadcaster:
     def __init__(self) -> None:
         self._pages: dict[str, LivePage] = {}
         self._closing: dict[str, asyncio.Task[None]] = {}
+        self._inbox = Inbox(WORKERS_CHANNEL)
         self._publisher = connect(blocking=False)
         self._redis = Outage(
             log,
@@ -63,7 +64,7 @@ class PageBroadcaster:
                 self._redis.recovered()
                 while has_open_pages():
                     received = await channel.get_message(timeout=TICK_S)
-                    message = open_message(received["data"]) if received is not None else None
+                    message = self._inbox.open(received["data"]) if received is not None else None
                     if message is not None:
                         await self._dispatch(message)
                     self._close_ended()
@@ -103,7 +104,8 @@ class PageBroadcaster:
         from redis import RedisError
 
         try:
-            await self._publisher.publish(viewers_channel(task_id), seal_message(message))
+            channel = viewers_channel(task_id)
+            await self._publisher.publish(channel, seal_message(channel, message))
         except (RedisError, OSError) as error:
             self._redis.failed(error)
 

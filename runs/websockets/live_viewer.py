@@ -12,8 +12,8 @@ from decisions.infra.cancellation import cancel_and_wait
 from runs.live.channel import (
     ANNOUNCE_S,
     WORKERS_CHANNEL,
+    Inbox,
     connect,
-    open_message,
     seal_message,
     viewers_channel,
 )
@@ -33,6 +33,7 @@ class PageSubscription:
 
     def __init__(self, task_id: str, client: Redis) -> None:
         self._task_id, self._client = task_id, client
+        self._inbox = Inbox(viewers_channel(task_id))
         self.messages = ViewerQueue()
         self.received_at: float | None = None
 
@@ -42,12 +43,12 @@ class PageSubscription:
         Raises:
             RedisError: Redis is unavailable.
         """
-        payload = seal_message({"taskId": self._task_id, **message})
+        payload = seal_message(WORKERS_CHANNEL, {"taskId": self._task_id, **message})
         await self._client.publish(WORKERS_CHANNEL, payload)
 
     def receive(self, sealed: bytes) -> None:
-        """Queue a message that came over Redis; ignore one that was not sealed with our key."""
-        message = open_message(sealed)
+        """Queue a message that came over Redis; ignore one that `Inbox.open` refuses."""
+        message = self._inbox.open(sealed)
         if message is None:
             return
         self.received_at = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +17,15 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from decisions.identity.principals import Principal, create_token
 from decisions.models import Token
+from decisions.security.keys import seal
 from runs.conversations.services import take_over_task
-from runs.live.channel import WORKERS_CHANNEL, open_message, seal_message, viewers_channel
+from runs.live.channel import (
+    MAX_AGE_S,
+    WORKERS_CHANNEL,
+    Inbox,
+    seal_message,
+    viewers_channel,
+)
 from runs.websockets import live as websockets_live
 from tests.support.rest.rest import json_of
 from tests.support.runs.task_socket import Frame, TaskSocket, open_task_socket
@@ -38,20 +46,31 @@ class WorkerConnection:
 
     def __init__(self, client: Any, channel: Any) -> None:
         self.client, self.channel = client, channel
+        self.inbox = Inbox(WORKERS_CHANNEL)
 
     def receive(self, kind: str) -> dict[str, Any]:
         """Return the next message of a type that is sent to workers."""
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
             received = self.channel.get_message(ignore_subscribe_messages=True, timeout=1)
-            message = open_message(received["data"]) if received else None
+            message = self.inbox.open(received["data"]) if received else None
             if message is not None and message["kind"] == kind:
                 return message
         raise AssertionError(f"no {kind} was received")
 
+    def capture(self) -> bytes:
+        """Return the next message of any channel as it is in Redis."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline:
+            received = self.channel.get_message(ignore_subscribe_messages=True, timeout=1)
+            if received and received["channel"].decode() != WORKERS_CHANNEL:
+                return bytes(received["data"])
+        raise AssertionError("nothing was captured")
+
     def send(self, task_id: str, **message: Any) -> None:
         """Send a message to the viewers of a task."""
-        self.client.publish(viewers_channel(task_id), seal_message(message))
+        channel = viewers_channel(task_id)
+        self.client.publish(channel, seal_message(channel, message))
 
 
 @contextmanager
@@ -73,6 +92,10 @@ def open_live_page(web: str, task_id: str, **options: Any) -> Any:
 def send(task_socket: TaskSocket, *events: Any, **more: Any) -> Frame:
     task_socket.send({"v": 1, "type": "input", "id": "i1", "events": list(events), **more})
     return task_socket.receive_until(lambda frame: frame["type"] == "ack")[-1]
+
+
+def is_last(frame: Frame) -> bool:
+    return frame.get("message") == "last"
 
 
 def test_frames_reach_the_viewer_and_input_reaches_the_worker(
@@ -210,10 +233,20 @@ def test_the_viewer_gets_the_reason_why_no_page_is_open(
     assert frame["message"].startswith("No page is open")
 
 
-def test_a_message_without_a_seal_is_ignored() -> None:
-    assert open_message(b'{"type": "live_frame"}') is None
-    assert open_message(seal_message({"type": "live_frame"})) == {"type": "live_frame"}
-    assert b"live_frame" not in seal_message({"type": "live_frame"})
+def test_a_message_is_opened_once_on_its_own_channel_while_it_is_new() -> None:
+    now = time.time()
+    inbox = Inbox("a", clock=lambda: now)
+    sealed = seal_message("a", {"type": "live_frame"})
+    assert b"live_frame" not in sealed
+    assert Inbox("b").open(sealed) is None
+    assert inbox.open(b'{"type": "live_frame"}') is None
+    assert inbox.open(seal(b'{"type": "live_frame"}')) is None
+    assert inbox.open(sealed) == {"type": "live_frame"}
+    assert inbox.open(sealed) is None
+    assert inbox.open(base64.urlsafe_b64encode(base64.urlsafe_b64decode(sealed)) + b"==") is None
+    late = seal_message("a", {"type": "live_frame"})
+    now += MAX_AGE_S + 1
+    assert [inbox.open(sealed), inbox.open(late)] == [None, None]
 
 
 def test_a_viewer_whose_token_is_revoked_cannot_act(
@@ -282,7 +315,7 @@ def test_typed_text_is_encrypted_in_redis(
     with connect_worker() as worker, open_live_page(web, task_id, token=token) as task_socket:
         assert send(task_socket, {"kind": "text", "text": "geheim"})["ok"] is True
         sealed, give_up_at = b"", time.monotonic() + 60
-        while (open_message(sealed) or {}).get("kind") != "input":
+        while (worker.inbox.open(sealed) or {}).get("kind") != "input":
             assert time.monotonic() < give_up_at, "the worker's channel had no input message"
             published = worker.channel.get_message(ignore_subscribe_messages=True, timeout=1)
             sealed = published["data"] if published else b""
@@ -299,3 +332,27 @@ def test_the_ticket_of_a_user_who_may_only_view_cannot_act(
     with open_live_page(web, task_id) as task_socket:
         assert task_socket.request({"type": "auth", "ticket": ticket})["ok"] is True
         assert send(task_socket, CLICK)["error"]["errorCode"] == "FORBIDDEN"
+
+
+def test_messages_captured_in_redis_reach_no_viewer_of_another_task_and_none_twice(
+    web: str, token: str, make_task: Make
+) -> None:
+    watched, other = make_task("say hi"), make_task("say ho")
+    with (
+        connect_worker() as worker,
+        open_live_page(web, watched, token=token) as viewer,
+        open_live_page(web, other, token=token) as other_viewer,
+    ):
+        for _ in range(2):
+            worker.receive("watch")
+        worker.channel.subscribe(viewers_channel(watched))
+        worker.send(watched, type="live_problem", message="captured")
+        captured = worker.capture()
+        for task_id in (watched, other):
+            worker.client.publish(viewers_channel(task_id), captured)
+            worker.send(task_id, type="live_problem", message="last")
+        problems = [
+            [one["message"] for one in socket.receive_until(is_last) if "problem" in one["type"]]
+            for socket in (viewer, other_viewer)
+        ]
+    assert problems == [["captured", "last"], ["last"]]

@@ -1763,6 +1763,31 @@ _LIVE_GUARDS = (
         "[events3]",
     ),
     Guard(
+        "live-message-channel",
+        "A message of a live page is accepted only on the channel that it was sealed for",
+        Patch(
+            "runs/live/channel.py",
+            old='envelope["channel"] != self._channel or not',
+            new="not",
+        ),
+        failing_test=f"{LIVE_SOCKET}::"
+        "test_messages_captured_in_redis_reach_no_viewer_of_another_task_and_none_twice",
+    ),
+    Guard(
+        "live-message-once",
+        "Input of a live page that is sent again is not applied again",
+        Patch("runs/live/channel.py", old='if envelope["id"] in self._opened:', new="if False:"),
+        failing_test="tests/runs/live/test_replayed_messages.py::"
+        "test_input_that_is_sent_again_is_not_applied_again",
+    ),
+    Guard(
+        "live-message-age",
+        "A message of a live page is not accepted later",
+        Patch("runs/live/channel.py", old="if abs(age_s) <= MAX_AGE_S:", new="if age_s:"),
+        failing_test=f"{LIVE_SOCKET}::"
+        "test_a_message_is_opened_once_on_its_own_channel_while_it_is_new",
+    ),
+    Guard(
         "live-typed-text",
         "An error about input does not repeat the typed text",
         Patch(

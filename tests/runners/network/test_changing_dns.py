@@ -118,9 +118,10 @@ async def by_http_request(url: str) -> bool:
     folder = RunnerFolder(Path("/"), allow_net=True)
     env = ToolEnvironment(folder, ProcessIsolation(folder), lambda _: None)
     try:
-        return (await http_request.function(HttpRequest(url=url), env))["status"] == 200
+        result = await http_request.function(HttpRequest(url=url), env)
     except ToolFailed:
         return False
+    return bool(result["status"] == 200)
 
 
 async def by_webhook(url: str) -> bool:

@@ -12,7 +12,7 @@ import redis.asyncio
 
 from decisions.infra.cancellation import cancel_and_wait
 from runs.live.broadcaster import PageBroadcaster
-from runs.live.channel import connect, seal_message
+from runs.live.channel import connect, seal_message, viewers_channel
 from runs.live.viewer_queue import MAX_NOTICES, ViewerSender
 from runs.websockets.connection import run_until_first
 from runs.websockets.live_viewer import PageSubscription
@@ -22,9 +22,12 @@ TIMEOUT_S = 30.0
 
 def test_a_slow_viewer_gets_the_newest_picture_and_a_limited_number_of_notices() -> None:
     subscription = PageSubscription("task_x", redis.asyncio.Redis())
+    channel = viewers_channel("task_x")
     for number in range(200):
-        subscription.receive(seal_message({"type": "live_tab", "url": str(number)}))
-        subscription.receive(seal_message({"type": "live_frame", "data": "A", "width": number}))
+        subscription.receive(seal_message(channel, {"type": "live_tab", "url": str(number)}))
+        subscription.receive(
+            seal_message(channel, {"type": "live_frame", "data": "A", "width": number})
+        )
     subscription.receive(b"not sealed here")
 
     async def read() -> list[Any]:
@@ -100,7 +103,7 @@ def test_a_sender_over_redis_can_be_closed_at_any_moment() -> None:
         client = connect(blocking=False)
 
         async def publish(message: Any) -> None:
-            await client.publish("test:unused", seal_message(message))
+            await client.publish("test:unused", seal_message("test:unused", message))
 
         for ticks in range(24):  # a command takes about fifteen iterations of the loop
             sender = ViewerSender(publish)
