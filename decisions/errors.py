@@ -138,6 +138,12 @@ class NotAuthenticated(Refused):
     )
 
 
+class TokenExpired(NotAuthenticated):
+    """The bearer token was valid until its expiry. Only a caller that has the token gets this."""
+
+    recovery = "Create a new token with `manage.py create_token` or in the admin, and send that."
+
+
 class Forbidden(Refused):
     """The credential lacks the scope that the call needs."""
 

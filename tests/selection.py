@@ -46,6 +46,7 @@ ALSO = (
     "contract/test_rest_bad_inputs.py",
     "contract/test_mcp_runs.py",
     "decisions/authorization/test_confirmations.py",
+    "decisions/identity/test_token_expiry.py",
     "decisions/infra/*",
     "e2e/test_task_chat_page.py",
     "runners/targets/*",

@@ -24,7 +24,7 @@ from unfold.widgets import (
 )
 
 from decisions.admin.acting import actor_of
-from decisions.admin.filters import EndedFilter, WorkspaceFilter, workspace_label
+from decisions.admin.filters import ChoiceFilter, WorkspaceFilter, workspace_label
 from decisions.admin.read_only import plain_id
 from decisions.admin.secret_creation import SecretCreationAdmin
 from decisions.errors import Refused
@@ -35,13 +35,27 @@ from decisions.identity.principals import (
     TrustLevel,
     create_token,
     default_scopes,
+    valid_token,
 )
-from decisions.identity.tokens import revoke_token, set_token_users
+from decisions.identity.tokens import (
+    EXPIRY_WARNING,
+    list_expiring_tokens,
+    parse_lifetime,
+    revoke_token,
+    set_token_users,
+    token_state,
+)
 from decisions.models import Token
 from decisions.presentation.formatting import shorten
 from decisions.presentation.html import admin_url, code, link_to, moment, pill
 
 _ACTS_FOR = "decisions_token_acts_for"
+_STATE_TONES = {
+    "active": "succeeded",
+    "expires soon": "waiting",
+    "expired": "failed",
+    "revoked": "canceled",
+}
 _NAME = r"\A[\w .@:+-]{1,128}\Z"
 
 
@@ -81,6 +95,14 @@ class TokenForm(forms.Form):
         widget=UnfoldAdminSelectWidget,
         help_text="local applies only to calls from this machine; remote reaches public addresses.",
     )
+    lifetime = forms.CharField(
+        label="Expires after",
+        required=False,
+        max_length=16,
+        initial="90d",
+        widget=UnfoldAdminTextInputWidget,
+        help_text="Days, hours or minutes: 90d, 12h, 30m. Empty: it never expires.",
+    )
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in sorted(SCOPES)],
         initial=sorted(DEFAULT_SCOPES),
@@ -88,11 +110,19 @@ class TokenForm(forms.Form):
     )
 
 
-class TokenStateFilter(EndedFilter):
-    """Filter for active or revoked tokens."""
+class TokenStateFilter(ChoiceFilter):
+    """Filter for active, expired or revoked tokens."""
 
-    field = "revoked_at"
-    options = (("active", "Active"), ("revoked", "Revoked"))
+    title = parameter_name = "state"
+    options = (("active", "Active"), ("expired", "Expired"), ("revoked", "Revoked"))
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Keep the tokens with the chosen state."""
+        if self.value() == "active":
+            return queryset.filter(valid_token())
+        if self.value() == "expired":
+            return queryset.filter(~valid_token(), revoked_at__isnull=True)
+        return queryset.filter(revoked_at__isnull=False) if self.value() else queryset
 
 
 @admin.register(Token)
@@ -107,6 +137,7 @@ class TokenAdmin(SecretCreationAdmin):
         "display_acts_for",
         "trust",
         "display_scopes",
+        "display_expires_at",
         "display_created_at",
     )
     list_filter = (TokenStateFilter, WorkspaceFilter)
@@ -118,8 +149,16 @@ class TokenAdmin(SecretCreationAdmin):
     creation_template = "admin/decisions/token/new.html"
     change_form_template = "admin/decisions/token/page.html"
     change_list_template = "admin/decisions/token/list.html"
+    list_before_template = "admin/decisions/token/expiring.html"
     fields = (*list_display, "display_revoked_at")
     readonly_fields = fields
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list, with the tokens that expire soon above it."""
+        context = {"expiring": list_expiring_tokens(), "warning_days": EXPIRY_WARNING.days}
+        return super().changelist_view(request, context | (extra_context or {}))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
         """Return tokens with their workspaces and tenants."""
@@ -149,6 +188,7 @@ class TokenAdmin(SecretCreationAdmin):
             users=data["acts_for"].splitlines(),
             scopes=frozenset(data["scopes"]),
             trust=cast(TrustLevel, data["trust"]),
+            lifetime=parse_lifetime(data["lifetime"]) if data["lifetime"] else None,
             actor=actor_of(request),
         )
 
@@ -213,8 +253,9 @@ class TokenAdmin(SecretCreationAdmin):
 
     @admin.display(description="State")
     def display_state(self, token: Token) -> SafeString:
-        """Return whether the token is active or revoked."""
-        return pill("revoked", "canceled") if token.revoked_at else pill("active", "succeeded")
+        """Return whether the token is active, expires soon, has expired or is revoked."""
+        state = token_state(token)
+        return pill(state, _STATE_TONES[state])
 
     @admin.display(description="Id")
     def display_id(self, token: Token) -> SafeString:
@@ -240,6 +281,11 @@ class TokenAdmin(SecretCreationAdmin):
             " ", '<span class="cty-chip">{}</span>', ((one,) for one in token.scopes)
         )
         return format_html('<span class="cty-chips">{}</span>', chips)
+
+    @admin.display(description="Expires")
+    def display_expires_at(self, token: Token) -> SafeString:
+        """Return when the token expires."""
+        return moment(token.expires_at)
 
     @admin.display(description="Created")
     def display_created_at(self, token: Token) -> SafeString:

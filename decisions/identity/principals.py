@@ -8,13 +8,15 @@ import re
 import secrets
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Q
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import Forbidden, InvalidInput, NotAuthenticated
+from decisions.errors import Forbidden, InvalidInput, NotAuthenticated, TokenExpired
 from decisions.models import Tenant, Token, User, Workspace
 from decisions.security.keys import mac, macs
 
@@ -127,6 +129,7 @@ def create_token(
     users: Collection[str] = (),
     scopes: frozenset[str] | None = None,
     trust: TrustLevel = "remote",
+    lifetime: timedelta | None = None,
     actor: str = "command",
 ) -> str:
     """Create a bearer token and return it in clear, which is not stored; audited. Commits.
@@ -136,6 +139,7 @@ def create_token(
     Args:
         users: the user_ids that it may act for; empty for any user of the workspace.
         scopes: by default `default_scopes`.
+        lifetime: the token expires after this time; None for a token that does not expire.
 
     Raises:
         InvalidInput: The name is empty, a scope does not exist (details.unknown), or a user_id is
@@ -144,6 +148,7 @@ def create_token(
     acts_for = sorted({clean_user_id(user_id) for user_id in users if user_id.strip()})
     scopes = default_scopes(acts_for) if scopes is None else scopes
     _check_name_and_scopes(name, scopes)
+    expires_at = None if lifetime is None else datetime.now(UTC) + lifetime
     secret = _TOKEN_PREFIX + secrets.token_urlsafe(32)
     with transaction.atomic():
         owner = ensure_workspace(workspace, tenant)
@@ -156,8 +161,11 @@ def create_token(
             acts_for=acts_for,
             scopes=sorted(scopes),
             trust=trust,
+            expires_at=expires_at,
         )
         details = {"name": name, "scopes": sorted(scopes), "trust": trust, "actsFor": acts_for}
+        if expires_at is not None:
+            details["expiresAt"] = expires_at.isoformat(timespec="seconds")
         owner_ids = owner.tenant_id, owner.id
         record(AuditEvent("token.created", actor, "token", token.id, *owner_ids, details))
     return secret
@@ -194,7 +202,8 @@ def clean_user_id(text: str) -> str:
 # Raw SQL: every API call runs this query, and the ORM takes far longer to compile it than the
 # database takes to run it.
 _BY_DIGEST = """
-    SELECT token.id, token.scopes, token.trust, workspace.id, workspace.tenant_id, token.acts_for
+    SELECT token.id, token.scopes, token.trust, workspace.id, workspace.tenant_id, token.acts_for,
+        token.expires_at <= %s
     FROM decisions_token token
     JOIN decisions_workspace workspace ON workspace.id = token.workspace_id
     WHERE token.digest IN ({}) AND token.revoked_at IS NULL
@@ -206,17 +215,21 @@ def authenticate(secret: str) -> Principal:
 
     Raises:
         NotAuthenticated: The token is unknown, revoked or malformed: all give the same error.
+        TokenExpired: The token was valid until its expiry.
     """
     refused = NotAuthenticated("The bearer token is not valid here.")
     if not secret.startswith(_TOKEN_PREFIX) or len(secret) > 128 or not secret.isascii():
         raise refused
     digests = macs(_PURPOSE, secret.encode())
+    now = connection.ops.adapt_datetimefield_value(datetime.now(UTC))
     with connection.cursor() as cursor:
-        cursor.execute(_BY_DIGEST.format(", ".join(["%s"] * len(digests))), digests)
+        cursor.execute(_BY_DIGEST.format(", ".join(["%s"] * len(digests))), (now, *digests))
         found = cursor.fetchone()
     if found is None:
         raise refused
-    token_id, scopes, trust, workspace_id, tenant_id, acts_for = found
+    token_id, scopes, trust, workspace_id, tenant_id, acts_for, has_expired = found
+    if has_expired:
+        raise TokenExpired("The bearer token has expired.")
     return Principal(
         id=f"token:{token_id}",
         tenant_id=tenant_id,
@@ -228,15 +241,21 @@ def authenticate(secret: str) -> Principal:
 
 
 def is_credential_active(principal: Principal) -> bool:
-    """Tell whether the principal's token is not revoked, or its login still active.
+    """Tell whether the principal's token is neither revoked nor expired, or its login still active.
 
     Long-lived connections (WebSocket, SSE) check it periodically.
     """
     kind, _, name = principal.id.partition(":")
     if kind == "token":
-        return Token.objects.filter(id=name, revoked_at__isnull=True).exists()
+        return Token.objects.filter(valid_token(), id=name).exists()
     logins = get_user_model().objects
     return kind != "admin" or logins.filter(username=name, is_active=True).exists()
+
+
+def valid_token() -> Q:
+    """Return the condition of tokens that are neither revoked nor expired."""
+    expired = Q(expires_at__isnull=False, expires_at__lte=datetime.now(UTC))
+    return Q(revoked_at__isnull=True) & ~expired
 
 
 def throttle_key(secret: str) -> str:

@@ -1,15 +1,55 @@
-"""Changes of existing bearer tokens: revocation, and the users that they may act for."""
+"""The lifetime of bearer tokens, and changes of existing ones: revocation, the users that they may
+act for.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.identity.principals import clean_user_id, ensure_user
+from decisions.errors import InvalidInput
+from decisions.identity.principals import clean_user_id, ensure_user, valid_token
 from decisions.models import Token
+
+EXPIRY_WARNING = timedelta(days=14)  # operators are warned this long before a token expires
+LIFETIME_MAX = timedelta(days=3650)
+_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
+
+
+def parse_lifetime(text: str) -> timedelta:
+    """Return the lifetime that a text such as `90d`, `12h` or `30m` means.
+
+    Raises:
+        InvalidInput: It is no such text, or means more than ten years.
+    """
+    match = re.fullmatch(r"([1-9][0-9]{0,6})([dhm])", text.strip())
+    lifetime = int(match[1]) * _UNITS[match[2]] if match else None
+    if lifetime is None or lifetime > LIFETIME_MAX:
+        raise InvalidInput(
+            f"{text[:32]!r} is not a lifetime: write a number of days, hours or minutes, such as"
+            " 90d, 12h or 30m, of at most 3650d."
+        )
+    return lifetime
+
+
+def token_state(token: Token) -> str:
+    """Return `active`, `expires soon`, `expired` or `revoked`."""
+    if token.revoked_at is not None:
+        return "revoked"
+    now = datetime.now(UTC)
+    if token.expires_at is None or token.expires_at > now + EXPIRY_WARNING:
+        return "active"
+    return "expires soon" if token.expires_at > now else "expired"
+
+
+def list_expiring_tokens() -> list[Token]:
+    """Return the valid tokens that expire within EXPIRY_WARNING, the next one first."""
+    soon = Token.objects.filter(valid_token(), expires_at__lte=datetime.now(UTC) + EXPIRY_WARNING)
+    return list(soon.order_by("expires_at"))
 
 
 def revoke_token(*, token_id: str, actor: str) -> bool:

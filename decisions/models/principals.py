@@ -67,7 +67,11 @@ class User(models.Model):
 
 
 class Token(models.Model):
-    """A bearer token; only its keyed digest is stored."""
+    """A bearer token; only its keyed digest is stored.
+
+    Attributes:
+        expires_at: from when on it is refused; None for a token that does not expire.
+    """
 
     id = models.CharField(primary_key=True, max_length=64, default=new_token_id, editable=False)
     name = models.CharField(max_length=128)
@@ -79,6 +83,7 @@ class Token(models.Model):
     scopes = models.JSONField(default=list)
     trust = models.CharField(max_length=8, choices=[("local", "local"), ("remote", "remote")])
     created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

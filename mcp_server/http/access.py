@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from http import HTTPStatus
 
 from django.core.exceptions import DisallowedHost
+from django.db import Error as DatabaseError
 from django.http import HttpRequest
 
 from decisions.api.drf import authenticate_request, throttle_request
 from decisions.api.origins import is_allowed_origin
 from decisions.errors import Forbidden, NotAuthenticated
-from decisions.identity.principals import Principal
+from decisions.identity.principals import Principal, is_credential_active
+from decisions.infra.threads import in_thread
 from mcp_server.protocol.request_context import MessageContext
+
+CHECK_S = 15.0  # interval at which the token of an open stream is checked again
 
 
 class HostNotAllowed(Forbidden):
@@ -50,6 +56,18 @@ def authenticate(request: HttpRequest) -> Principal:
     if principal is None:
         raise NotAuthenticated("This call needs a bearer token.")
     return principal
+
+
+async def wait_until_credential_ends(principal: Principal) -> None:
+    """Return soon after the caller's token was revoked or has expired; it is checked every CHECK_S.
+
+    A database that does not answer ends nothing: the token is checked again later.
+    """
+    while True:
+        await asyncio.sleep(CHECK_S)
+        with suppress(DatabaseError):
+            if not await in_thread(is_credential_active, principal):
+                return
 
 
 class HttpTransport:

@@ -17,6 +17,8 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.jsonrpc import JSONRPCError
 
 from decisions.errors import NotFound
+from decisions.identity.principals import Principal
+from mcp_server.http.access import wait_until_credential_ends
 from mcp_server.http.exchange import Exchange, error_body, parse_body
 from mcp_server.protocol.encoding import encode
 from mcp_server.protocol.request_context import MessageContext, context_of
@@ -50,7 +52,7 @@ class SseEndpoint:
         self._open: dict[str, tuple[str, ToServer, ToClient]] = {}
 
     async def serve(self, exchange: Exchange) -> None:
-        """Serve one stream until the client disconnects.
+        """Serve one stream until the client disconnects or its token becomes invalid.
 
         Raises:
             Refused, MethodNotAllowed: Before the response has started.
@@ -65,9 +67,11 @@ class SseEndpoint:
             async with to_server, outbox, anyio.create_task_group() as tasks:
                 tasks.start_soon(self._run, inbox, to_client, tasks)
                 tasks.start_soon(_cancel_on_disconnect, exchange.receive, tasks)
+                tasks.start_soon(_cancel_with_credential, exchange.principal, tasks)
                 await _write(exchange, session_id, outbox)
         finally:
             self._open.pop(session_id)[2].close()
+        await exchange.send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _run(
         self,
@@ -134,6 +138,11 @@ def _with_context(message: SessionMessage, exchange: Exchange) -> SessionMessage
 async def _cancel_on_disconnect(receive: Any, tasks: TaskGroup) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+    tasks.cancel_scope.cancel()
+
+
+async def _cancel_with_credential(principal: Principal, tasks: TaskGroup) -> None:
+    await wait_until_credential_ends(principal)
     tasks.cancel_scope.cancel()
 
 

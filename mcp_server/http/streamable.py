@@ -20,6 +20,7 @@ from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 from decisions.api.drf import throttle_request
 from decisions.infra.json_line import escape_line_separators
 from decisions.validation.json_input import CALL_LIMIT
+from mcp_server.http.access import wait_until_credential_ends
 from mcp_server.http.batch import ResponseCollector, is_batch, parse_batch
 from mcp_server.http.exchange import BOTH_TYPES, Exchange, error_body, parse_body
 from mcp_server.http.session_ids import HEADER as SESSION_HEADER
@@ -78,7 +79,10 @@ class StreamableEndpoint:
         response = _SdkResponse(send, session_id=new_session_id() if is_initialize else "")
         refused = context_of(getattr(message.metadata, "request_context", None)).refused
         scope = {**exchange.scope, SCOPE_KEY: MessageContext(exchange.principal, refused)}
-        with self._track(exchange, content) as canceled:
+        with (
+            self._track(exchange, content) as canceled,
+            _end_with_credential(exchange, content, canceled),
+        ):
             request = _SdkRequest(encode(content), exchange.receive, canceled)
             await self._sdk.handle_request(scope, request.receive, response.send)
         if canceled.is_set():
@@ -128,6 +132,26 @@ class StreamableEndpoint:
         canceled = self._in_flight.get(key) if key else None
         if canceled is not None:
             canceled.set()
+
+
+@contextmanager
+def _end_with_credential(
+    exchange: Exchange, content: Any, canceled: asyncio.Event
+) -> Iterator[None]:
+    """Cancel a subscription when the caller's token becomes invalid; other calls end anyway."""
+    if not (isinstance(content, JSONRPCRequest) and content.method == "subscriptions/listen"):
+        yield
+        return
+
+    async def watch() -> None:
+        await wait_until_credential_ends(exchange.principal)
+        canceled.set()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 def _call_key(exchange: Exchange, request_id: str | int) -> CallKey | None:

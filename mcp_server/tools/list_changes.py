@@ -20,6 +20,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INTERNAL_ERROR
 
 from decisions.errors import Refused
+from decisions.identity.principals import is_credential_active
 from decisions.infra.threads import in_thread
 from mcp_server.protocol.request_context import MessageContext, context_of
 from mcp_server.protocol.transport import Transport
@@ -133,8 +134,11 @@ class CallerTools:
             await asyncio.sleep(POLL_S)
             with suppress(Refused, DatabaseError):
                 state = _state(_only_listed(await self.of(context)))
-                if state != known:
-                    known = state
+                if state == known:
+                    continue
+                known = state
+                principal = await self._transport.authenticate(context, needs_stack=False)
+                if await in_thread(is_credential_active, principal):
                     await notify()
 
 

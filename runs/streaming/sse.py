@@ -21,7 +21,7 @@ from runs.streaming.subscriber import Subscriber, frames_of
 MEDIA_TYPE = "text/event-stream"
 PAGE = 500  # events per read
 KEEP_ALIVE_S = 15.0  # interval of comments, so that proxies keep an idle stream open
-CHECK_S = 15.0  # interval at which the reader's access is checked again
+CHECK_S = 10.0  # interval at which the reader's token is checked again, if there is a part to send
 Page = tuple[dict[str, Any], int]  # {events, lastSeq, terminal}, and the seq where the log ends
 ReadPage = Callable[[Principal, str, int, int], Page]  # principal, id of the log, after, limit
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ async def _follow(
 async def _while_allowed(
     principal: Principal, parts: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
-    """Forward parts until the reader's token is revoked; checked every CHECK_S."""
+    """Forward parts until the reader's token is revoked or expires; checked every CHECK_S."""
     checked_at = time.monotonic()
     async with aclosing(parts):
         async for part in parts:

@@ -26,6 +26,7 @@ from runs.streaming.subscriber import Subscriber
 from runs.websockets import conversation_frames
 from runs.websockets.connection import (
     CHECK_S,
+    CREDENTIAL_ENDED,
     GOING_AWAY,
     CloseSocket,
     Message,
@@ -88,13 +89,13 @@ class ConversationSocket:
 
     async def _send_log(self, subscriber: Subscriber) -> None:
         """Send every event after the client's seq; check every CHECK_S that its token is valid."""
-        subscriber.wake_every(CHECK_S)
+        subscriber.wake_every(CHECK_S / 2)
         after, checked_at = self._after or 0, time.monotonic()
         while not subscriber.is_closed:
             if time.monotonic() - checked_at >= CHECK_S:
                 checked_at = time.monotonic()
                 if not await in_thread(is_credential_active, self._caller):
-                    raise CloseSocket(4401, "the token was revoked")
+                    raise CloseSocket(4401, CREDENTIAL_ENDED)
             if subscriber.is_behind:
                 page, log_seq = await in_thread(self._read_page, after)
                 after = await self._send_events(page["events"], after)
@@ -152,7 +153,7 @@ class ConversationSocket:
     def _carry_out(self, message: Mapping[str, Any], frame_id: str | None) -> dict[str, Any]:
         caller = self._caller
         if not is_credential_active(caller):
-            raise NotAuthenticated("The token was revoked.")
+            raise NotAuthenticated(f"{CREDENTIAL_ENDED.capitalize()}.")
         if message["type"] == "user_message":
             return services.add_message(
                 principal=caller,

@@ -18,6 +18,7 @@ from runs.conversations.selectors import is_taken_over
 from runs.live.no_page import no_page_reason
 from runs.websockets.connection import (
     CHECK_S,
+    CREDENTIAL_ENDED,
     GOING_AWAY,
     CloseSocket,
     Receive,
@@ -92,7 +93,7 @@ class LivePageSocket:
             await self._socket.send(live_frame(message))
 
     async def check(self) -> None:
-        """Send why there is no page when no worker sends one; close when the token is revoked."""
+        """Send why there is no page when no worker sends one; close when the token has ended."""
         started_at = checked_at = time.monotonic()
         while True:
             await asyncio.sleep(1.0)
@@ -102,7 +103,7 @@ class LivePageSocket:
             if now - checked_at > CHECK_S:
                 checked_at = now
                 if not await in_thread(is_credential_active, self._caller):
-                    raise CloseSocket(4401, "the token was revoked")
+                    raise CloseSocket(4401, CREDENTIAL_ENDED)
 
     async def _send_reason(self) -> None:
         reason = await in_thread(no_page_reason, self._socket.task_id)
@@ -145,11 +146,11 @@ class LivePageSocket:
 
         Raises:
             Forbidden: The caller lacks the scope tasks:write.
-            NotAuthenticated: The token was revoked.
+            NotAuthenticated: The token was revoked or has expired.
             Conflict: The page is not taken over.
         """
         self._caller.require("tasks:write")
         if not is_credential_active(self._caller):
-            raise NotAuthenticated("The token was revoked.")
+            raise NotAuthenticated(f"{CREDENTIAL_ENDED.capitalize()}.")
         if not is_taken_over(self._socket.task_id):
             raise Conflict("The agent has the page: take it over first.")

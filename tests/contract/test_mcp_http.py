@@ -85,7 +85,7 @@ def test_the_sites_own_origin_and_trusted_origins_may_call(
     refusal(response, 403)
 
 
-def test_revoking_a_token_ends_its_open_stream(web: str, token: str) -> None:
+def test_a_revoked_token_sends_nothing_to_its_open_stream(web: str, token: str) -> None:
     host = SseHost(web, token)
     Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
     response = host.client.post(host.path, content=PING)

@@ -29,6 +29,7 @@ def run(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         (("create_token", "x", "--scopes", ""), "--scopes names none"),
         (("create_token", "x", "--scopes", "nope"), "Unknown scopes: nope."),
         (("create_token", ""), "A token needs a name"),
+        (("create_token", "x", "--expires", "soon"), "'soon' is not a lifetime"),
         (("mcp_config", "--http", "not-a-url"), "'not-a-url' is not the URL of a server"),
         (("mcp_config", "--http", "http:///x"), "'http:///x' is not the URL of a server"),
         (("mcp_config", "--sse"), "--sse is an option of --http: give --http too."),

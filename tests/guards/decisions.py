@@ -46,6 +46,8 @@ _RUNNER_DEFAULTS = (
     "tests/runners/gateway/test_calls.py::test_a_direct_call_without_a_matching_rule_is_denied"
 )
 
+_ENDED_TOKENS = "tests/contract/test_ended_tokens.py"
+
 _RULE_ORDER = (
     Guard(
         "policy-deny-wins",
@@ -1180,10 +1182,26 @@ _IDENTITY = (
         "A ticket of a revoked token is refused",
         Patch(
             _PRINCIPALS,
-            old="filter(id=name, revoked_at__isnull=True).exists()",
+            old="filter(valid_token(), id=name).exists()",
             new="filter(id=name).exists()",
         ),
         failing_test=f"{_CONTRACT}/test_task_event_readers.py::test_a_ticket_is_invalid_once_its_token_is_revoked",
+    ),
+    Guard(
+        "token-expiry",
+        "An expired token is refused",
+        Patch(_PRINCIPALS, old="    if has_expired:\n", new="    if False:\n"),
+        failing_test=f"{_ENDED_TOKENS}::test_a_token_works_until_it_expires_and_then_says_so",
+    ),
+    Guard(
+        "token-expiry-on-long-connections",
+        "An open connection ends when its token expires",
+        Patch(
+            _PRINCIPALS,
+            old="return Q(revoked_at__isnull=True) & ~expired",
+            new="return Q(revoked_at__isnull=True)",
+        ),
+        failing_test=f"{_ENDED_TOKENS}::test_an_open_mcp_stream_ends[expire]",
     ),
     Guard(
         "login-deactivated-on-long-connections",

@@ -769,6 +769,27 @@ _MCP_ACCESS_GUARDS = (
         failing_test=f"{MCP_HTTP}::test_a_stream_accepts_messages_of_its_own_caller_only",
     ),
     Guard(
+        "mcp-stream-of-an-ended-token",
+        "A stream at /sse ends after its token was revoked or has expired",
+        Patch(
+            "mcp_server/http/sse.py",
+            old="                tasks.start_soon(_cancel_with_credential, exchange.principal, tasks)\n",
+            new="",
+        ),
+        failing_test="tests/contract/test_ended_tokens.py::test_an_open_mcp_stream_ends[revoke]",
+    ),
+    Guard(
+        "mcp-list-changes-of-an-ended-token",
+        "No change of the tool list is sent after the token was revoked or has expired",
+        Patch(
+            "mcp_server/tools/list_changes.py",
+            old="if await in_thread(is_credential_active, principal):",
+            new="if True:",
+        ),
+        failing_test="tests/contract/test_ended_tokens.py::"
+        "test_a_subscription_sends_no_change_after_the_token_was_revoked",
+    ),
+    Guard(
         "mcp-method",
         "The route /mcp accepts POST only",
         Patch(

@@ -23,6 +23,8 @@ from django.core.files.storage import FileSystemStorage, storages
 from django.db import DatabaseError, connection
 from packaging.requirements import Requirement
 
+from decisions.identity.tokens import EXPIRY_WARNING, list_expiring_tokens
+from decisions.presentation.formatting import ago
 from runners.errors import ToolFailed
 from runs.installation.home import redis_server
 from runs.installation.home.errors import PortTaken
@@ -58,6 +60,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_keys()
     yield check_database()
     yield check_totals()
+    yield check_tokens()
     yield check_redis()
     yield check_artifacts()
     yield check_port()
@@ -153,6 +156,20 @@ def check_totals() -> CheckResult:
         what = f"{wrong} totals of runs are wrong, {missing} triggers are missing"
         return CheckResult("bad", "totals", what, "Run `manage.py recount_runs`.")
     return CheckResult("ok", "totals", "the totals of runs match the rows")
+
+
+def check_tokens() -> CheckResult:
+    """Report the bearer tokens that expire soon."""
+    try:
+        expiring = list_expiring_tokens()
+    except DatabaseError:
+        return CheckResult("note", "tokens", "not checked: see the database")
+    if not expiring:
+        return CheckResult("ok", "tokens", f"none expires within {EXPIRY_WARNING.days} days")
+    named = ", ".join(f"{token.name} ({ago(token.expires_at)})" for token in expiring[:5])
+    more = f" and {len(expiring) - 5} more" if len(expiring) > 5 else ""
+    recovery = "Create new ones with `manage.py create_token`, and send those instead."
+    return CheckResult("note", "tokens", f"expire soon: {named}{more}", recovery)
 
 
 def check_redis() -> CheckResult:

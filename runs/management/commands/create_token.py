@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from decisions.audit.record import command_actor
 from decisions.errors import Refused
 from decisions.identity.principals import LOCAL, create_token
+from decisions.identity.tokens import parse_lifetime
 from runs.installation.home.prepare import prepare_home
 
 
@@ -19,7 +20,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the token's name, workspace, users, scopes and trust level."""
+        """Add the token's name, workspace, users, scopes, trust level and lifetime."""
         parser.add_argument(
             "name", help="what the token is for; shown in the admin and the audit log"
         )
@@ -41,6 +42,11 @@ class Command(BaseCommand):
             " --user also without those of the audit log)",
         )
         parser.add_argument("--trust", choices=["local", "remote"], default="remote")
+        parser.add_argument(
+            "--expires",
+            metavar="LIFETIME",
+            help="refuse the token after this time: 90d, 12h or 30m (default: it never expires)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Create and print the token."""
@@ -61,12 +67,17 @@ class Command(BaseCommand):
                 users=options["users"],
                 scopes=chosen,
                 trust=options["trust"],
+                lifetime=None if options["expires"] is None else parse_lifetime(options["expires"]),
                 actor=command_actor(),
             )
         except Refused as refused:
             raise CommandError(refused.message) from None
         self.stderr.write(
             f"Token '{options['name']}' for workspace '{options['workspace']}',"
-            f" trust {options['trust']}. It is printed only once:"
+            f" trust {options['trust']}, {_expiry(options['expires'])}. It is printed only once:"
         )
         self.stdout.write(token)
+
+
+def _expiry(lifetime: str | None) -> str:
+    return "without expiry" if lifetime is None else f"expires after {lifetime.strip()}"

@@ -4,6 +4,7 @@ displayed."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -99,6 +100,35 @@ def test_an_invalid_form_creates_no_token(superuser_client: Client) -> None:
         assert "cty-error" in response.content.decode(), wrong
         assert "<svg onload" not in response.content.decode()
     assert not Token.objects.exists()
+
+
+def test_a_token_gets_the_lifetime_of_the_form_which_suggests_90_days(
+    superuser_client: Client,
+) -> None:
+    assert 'value="90d"' in superuser_client.get(LIST + "new/").content.decode()
+    superuser_client.post(LIST + "new/", {**FORM, "lifetime": "12h"})
+    token = Token.objects.get()
+    assert token.expires_at is not None
+    assert timedelta(hours=11) < token.expires_at - datetime.now(UTC) <= timedelta(hours=12)
+    superuser_client.post(LIST + "new/", {**FORM, "lifetime": ""})
+    assert Token.objects.filter(expires_at=None).count() == 1
+    response = superuser_client.post(LIST + "new/", {**FORM, "lifetime": "90 years"})
+    assert "is not a lifetime" in response.content.decode()
+    assert Token.objects.count() == 2
+
+
+def test_the_list_shows_and_finds_tokens_that_expire_soon_or_have_expired(
+    superuser_client: Client,
+) -> None:
+    for name, days in (("later", 15), ("next", 13), ("past", -1)):
+        create_token(name=name, lifetime=timedelta(days=days))
+    create_token(name="forever")
+    page = superuser_client.get(LIST).content.decode()
+    assert "1 token expires within 14 days" in page
+    assert page.count(">expires soon<") == 1
+    for state, names in (("active", {"later", "next", "forever"}), ("expired", {"past"})):
+        found = superuser_client.get(LIST, {"state": state}).context["cl"].result_list
+        assert {token.name for token in found} == names
 
 
 def test_a_revoked_token_is_rejected_from_the_next_call_on(superuser_client: Client) -> None:
