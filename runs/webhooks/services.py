@@ -48,12 +48,7 @@ def create_webhook(
     """
     principal.require("runs:write")
     if confirmations:
-        principal.require("confirm")
-        if principal.acts_for is not None:
-            raise Forbidden(
-                "This token acts for some users only, and a webhook receives the confirmations of"
-                " all users of the workspace."
-            )
+        _require_confirmations(principal)
     secret = new_secret()
     hook = Webhook(
         id=new_id("hook_"),
@@ -89,6 +84,15 @@ def create_webhook(
             confirmations=confirmations,
         )
     return webhook_object(hook) | {"secret": secret}
+
+
+def _require_confirmations(principal: Principal) -> None:
+    principal.require("confirm")
+    if principal.acts_for is not None:
+        raise Forbidden(
+            "This token acts for some users only, and a webhook receives the confirmations of all"
+            " users of the workspace."
+        )
 
 
 def _checked_url(url: str, principal: Principal) -> str:

@@ -2010,8 +2010,8 @@ _WEBHOOKS = (
         "An agent creates no webhook that receives the links which decide confirmations",
         Patch(
             "runs/webhooks/services.py",
-            old='    if confirmations:\n        principal.require("confirm")\n',
-            new="",
+            old='    principal.require("confirm")\n    if principal.acts_for',
+            new="    if principal.acts_for",
         ),
         failing_test="tests/runs/webhooks/test_confirmation_messages.py::"
         "test_an_agent_cannot_create_a_webhook_for_confirmations",
