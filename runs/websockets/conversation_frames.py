@@ -14,7 +14,13 @@ import orjson
 from decisions.errors import InvalidInput, Refused
 from decisions.infra.clock import now_ms
 from decisions.validation.json_input import BODY_LIMIT, load_json
-from decisions.validation.json_schema import OFFSET, check, closed, compile_schema
+from decisions.validation.json_schema import (
+    OFFSET,
+    check,
+    closed,
+    coerce_integers,
+    compile_schema,
+)
 from runs.conversations.contract import MESSAGE_INPUT
 from runs.events.types import SNAPSHOT_SYNC
 
@@ -66,6 +72,8 @@ def read_frame(event: Mapping[str, Any], *, task_id: str) -> dict[str, Any]:
     if not isinstance(frame, dict):
         raise InvalidInput("A frame must be a JSON object with a type.")
     check(_schema_of(frame), frame)
+    if "after" in frame:
+        frame = {**frame, "after": coerce_integers(frame["after"], OFFSET)}
     named = frame.get("message", {}).get("taskId", task_id)
     if named != task_id:
         raise InvalidInput("message.taskId: this connection belongs to another task.")

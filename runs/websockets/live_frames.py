@@ -9,7 +9,13 @@ from typing import Any
 
 from decisions.errors import InvalidInput
 from decisions.validation.json_input import load_json
-from decisions.validation.json_schema import check, closed, compile_schema
+from decisions.validation.json_schema import (
+    Schema,
+    check,
+    closed,
+    coerce_integers,
+    compile_schema,
+)
 from runs.websockets.conversation_frames import VERSION
 
 FRAME_BYTES = 64 * 1024
@@ -22,8 +28,8 @@ _NAME = {"type": "string", "minLength": 1, "maxLength": 40}
 _BUTTONS = ["none", "left", "middle", "right", "back", "forward"]
 
 
-def _event(kind: str, properties: Mapping[str, Any], *required: str) -> Any:
-    return compile_schema(closed({"kind": {"const": kind}, **properties}, ["kind", *required]))
+def _event(kind: str, properties: Mapping[str, Any], *required: str) -> Schema:
+    return closed({"kind": {"const": kind}, **properties}, ["kind", *required])
 
 
 _POINT = {"x": _COORDINATE, "y": _COORDINATE, "modifiers": _MODIFIERS}
@@ -70,6 +76,7 @@ _EVENTS = {
         "accept",
     ),
 }
+_VALIDATORS = {kind: compile_schema(schema) for kind, schema in _EVENTS.items()}
 _HEAD = {"v": {"const": VERSION}, "id": _NAME}
 _INPUT = compile_schema(
     closed(
@@ -109,11 +116,12 @@ def read_frame(event: Mapping[str, Any]) -> dict[str, Any]:
     check(_INPUT, frame)
     for number, one in enumerate(frame["events"]):
         try:
-            check(_EVENTS[one["kind"]], one)
+            check(_VALIDATORS[one["kind"]], one)
         except InvalidInput as wrong:
             field = str((wrong.details or {}).get("path", "")) or one["kind"]
             raise InvalidInput(f"events.{number}: {field} is not valid.") from None
-    return frame
+    events = [coerce_integers(one, _EVENTS[one["kind"]]) for one in frame["events"]]
+    return {**frame, "events": events}
 
 
 def live_frame(message: Mapping[str, Any]) -> dict[str, Any]:

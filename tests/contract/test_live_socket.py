@@ -356,3 +356,17 @@ def test_messages_captured_in_redis_reach_no_viewer_of_another_task_and_none_twi
             for socket in (viewer, other_viewer)
         ]
     assert problems == [["captured", "last"], ["last"]]
+
+
+def test_whole_numbers_written_as_fractions_reach_the_worker_as_integers(
+    web: str, token: str, make_task: Make, principal: Principal
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    key = {"kind": "key", "action": "down", "key": "a", "modifiers": 2.0, "keyCode": 65.0}
+    click = {**CLICK, "x": 10.5, "clicks": 1.0, "buttons": 1.0}
+    with connect_worker() as worker, open_live_page(web, task_id, token=token) as task_socket:
+        assert send(task_socket, key, click)["ok"] is True
+        received = worker.receive("input")["events"]
+    assert str(received[0]) == str({**key, "modifiers": 2, "keyCode": 65})
+    assert str(received[1]) == str({**click, "clicks": 1, "buttons": 1})
