@@ -8,7 +8,7 @@ from typing import Any
 from artifacts.storage.blobs import blob_storage
 from artifacts.storage.s3 import BlobS3Storage
 
-SECRET = "canary-secret-key"
+KEY_ID, SECRET = "canary-key-id", "canary-secret-key"
 
 
 @dataclass
