@@ -25,12 +25,17 @@ from decisions.validation.storable import storable_text
 
 @dataclass(frozen=True, slots=True)
 class RuleFields:
-    """The fields of a PolicyRule that an operator sets."""
+    """The fields of a PolicyRule that an operator sets.
+
+    Attributes:
+        tool: a tool's name, or `*` for every tool; required.
+        reason: why the rule exists; required.
+    """
 
     verdict: str
     scope: str = RuleScope.EVERYWHERE
     scope_id: str = ""
-    tool: str = "*"
+    tool: str = ""
     target_id: str = ""
     reason: str = ""
 
@@ -39,7 +44,8 @@ def create_rule(fields: RuleFields, *, actor: str) -> PolicyRule:
     """Create a rule, active from the next call on; audited. Commits.
 
     Raises:
-        InvalidInput: The verdict or scope is unknown, or scope_id names nothing that exists.
+        InvalidInput: The verdict or scope is unknown, scope_id names nothing that exists, or the
+            tool or the reason is missing.
         Conflict: An active rule has the same scope, tool and target; details.rule names it.
     """
     owner = _check(fields)
@@ -118,6 +124,10 @@ def _check(fields: RuleFields) -> tuple[str, str]:
         )
     if not fields.tool.strip():
         raise InvalidInput("tool: name a tool, or * for every one.")
+    if not fields.reason.strip():
+        raise InvalidInput(
+            "reason: say why the rule exists. Callers and the person who confirms read it."
+        )
     owner = _owner(fields.scope, fields.scope_id)
     if owner is None:
         raise InvalidInput(f"scope_id: there is no {fields.scope} {fields.scope_id[:64]!r}.")

@@ -184,16 +184,16 @@ def put_target(
     return change_target(found.id, fields, actor=actor)
 
 
-def allow_on_target(target: ExecutionTarget, tools: Iterable[str], *, actor: str) -> None:
+def allow_on_target(
+    target: ExecutionTarget, tools: Iterable[str], *, reason: str, actor: str
+) -> None:
     """Create policy rules that allow these tools on this target; `*` allows all its tools, also
     those of high risk. Existing rules for the same tool and target are changed. Commits.
     """
     scope = "workspace" if target.workspace_id else "tenant"
     scope_id = target.workspace_id or target.tenant_id
     for tool in dict.fromkeys(tools):
-        rule = RuleFields(
-            "allow", scope, scope_id, tool, target.id, "allowed when the target was added"
-        )
+        rule = RuleFields("allow", scope, scope_id, tool, target.id, reason)
         ensure_rule(rule, actor=actor)
 
 

@@ -33,7 +33,7 @@ def make_calls(principal: Principal, endpoint: str, number: int) -> list[dict[st
         principal.tenant_id, principal.workspace_id, "bench", "docker-runner", endpoint=endpoint
     )
     target = create_target_row(fields, actor="bench")
-    allow_on_target(target, ["echo"], actor="bench")
+    allow_on_target(target, ["echo"], actor="bench", reason="test")
     return [{"name": "echo", "args": {"text": "hello"}, "targetId": target.id}] * number
 
 

@@ -45,10 +45,10 @@ def _measure() -> dict[str, list[float]]:
             workspace_id=principal.workspace_id,
         ).evaluate("submit_form", None)
 
-    create_rule(RuleFields("confirm", tool="submit_form"), actor="bench")
+    create_rule(RuleFields("confirm", tool="submit_form", reason="test"), actor="bench")
     one = alternate({"floor": lambda: _ms_each(select), "one": lambda: _ms_each(evaluate_policy)})
     for number in range(MANY):
-        create_rule(RuleFields("allow", tool=f"tool_{number}"), actor="bench")
+        create_rule(RuleFields("allow", tool=f"tool_{number}", reason="test"), actor="bench")
     many = alternate({"floor": lambda: _ms_each(select), "many": lambda: _ms_each(evaluate_policy)})
     return {
         "floor": one["floor"],

@@ -29,7 +29,8 @@ async def test_a_direct_call_over_stdio_is_counted_though_the_host_exits_at_once
     env = own_database(tmp_path)
     with stub_runner(responding_with({"ok": True, "output": "hello"})) as runner:
         env["CONTINUITY_EGRESS_ALLOW"] = runner.url.split("/")[2]
-        make = ["add_target", "--id", "target_b", "--endpoint", runner.url, "--allow", "echo"]
+        make = ["add_target", "--id", "target_b", "--endpoint", runner.url]
+        make += ["--allow", "echo", "--reason", "test"]
         subprocess.run([sys.executable, MANAGE, *make], env=env, check=True, capture_output=True)
         async with connected(env, "--toolsets", "targets") as client:
             await call(client, "echo", targetId="target_b", args={"text": "a"})

@@ -155,5 +155,7 @@ def test_a_subscription_sends_no_change_after_the_token_was_revoked(
     fields = TargetFields(*workspace, "r", "docker-runner", endpoint="http://127.0.0.1:1/")
     with subscribe(web, token) as messages:
         revoke()
-        allow_on_target(create_target_row(fields, actor="test"), ["deploy"], actor="test")
+        allow_on_target(
+            create_target_row(fields, actor="test"), ["deploy"], actor="test", reason="test"
+        )
         assert [message for message in messages if message.get("method") == CHANGED] == []

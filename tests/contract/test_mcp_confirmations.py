@@ -23,7 +23,7 @@ CALL: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _require_confirmation(host: Host) -> None:
-    create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
+    create_rule(RuleFields("confirm", tool="run_task_template", reason="test"), actor="t")
 
 
 def required_decision(host: Host) -> int:

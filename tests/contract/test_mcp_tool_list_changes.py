@@ -38,7 +38,9 @@ def add_runner_tool(principal: Principal) -> Callable[[str], None]:
     def make(tool: str) -> None:
         workspace = principal.tenant_id, principal.workspace_id
         fields = TargetFields(*workspace, tool, "docker-runner", endpoint="http://127.0.0.1:1/")
-        allow_on_target(create_target_row(fields, actor="test"), [tool], actor="test")
+        allow_on_target(
+            create_target_row(fields, actor="test"), [tool], actor="test", reason="test"
+        )
 
     return make
 

@@ -187,7 +187,7 @@ def test_a_message_that_needs_a_confirmation_writes_nothing_before_it(
     api: httpx.Client,
 ) -> None:
     task = create_task(api, None)
-    create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
+    create_rule(RuleFields("confirm", tool="run_task_template", reason="test"), actor="t")
     assert post_message(api, task, "say hi").json()["errorCode"] == "CONFIRMATION_REQUIRED"
     assert api.post(TASKS, json={"message": "say hi"}).status_code == 202
     assert json_of(api.get(TASKS))["total"] == 1

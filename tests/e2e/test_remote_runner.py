@@ -125,8 +125,9 @@ async def test_an_agents_calls_run_on_a_remote_runner(site: Site) -> None:
     target_id = make_runner(site)
     async with connected(site.home.env) as agent:
         await check_confirmation(site, agent, target_id)
-        allow = ("--id", target_id, "--endpoint", site.relay.endpoint, "--allow", "bash.exec,echo")
-        assert site.home.run("add_target", *allow).stdout.strip() == target_id
+        target = ("--id", target_id, "--endpoint", site.relay.endpoint)
+        allow = ("--allow", "bash.exec,echo", "--reason", "test")
+        assert site.home.run("add_target", *target, *allow).stdout.strip() == target_id
         await check_streamed_output(site, agent, target_id)
         calls = [("echo", {"text": f"no {number}"}) for number in range(ECHOES)]
         ended = await wait_for(agent, await submit_calls(agent, target_id, *calls))

@@ -160,7 +160,7 @@ def test_a_call_confirmed_during_a_takeover_does_not_run_on_the_changed_page(
     page_server: PageServer,
     is_confirmed_first: bool,
 ) -> None:
-    create_rule(RuleFields("confirm", tool="browser_click"), actor="t")
+    create_rule(RuleFields("confirm", tool="browser_click", reason="test"), actor="t")
     task_id = take_over_waiting_task(CLICK)
     waiting = Run.objects.get().waiting_for
     assert waiting["type"] == "confirmation"

@@ -178,7 +178,9 @@ def test_a_lost_call_to_a_runner_is_never_sent_again(
             "docker-runner",
             endpoint=runner.url,
         )
-        allow_on_target(create_target_row(fields, actor="test"), ["bash.exec"], actor="test")
+        allow_on_target(
+            create_target_row(fields, actor="test"), ["bash.exec"], actor="test", reason="test"
+        )
         start_workers(installation, model, tmp_path, CONTINUITY_EGRESS_ALLOW="127.0.0.1")
 
         def answer(request: ModelRequest) -> Turn:

@@ -15,7 +15,7 @@ from tests.faults.installation import FaultInstallation
 
 def submit_risky_run(installation: FaultInstallation, file: Path, *do: str) -> str:
     """Submit a run whose risky calls need a person's confirmation."""
-    create_rule(RuleFields("confirm", tool="test_risk"), actor="test")
+    create_rule(RuleFields("confirm", tool="test_risk", reason="test"), actor="test")
     return installation.submit(*do, template="test_calling", file=str(file), effect="once")
 
 

@@ -66,7 +66,7 @@ def create_runner_target(proxy: Relay, timeout_ms: int = LONG_TIMEOUT_MS) -> str
         config={"timeoutMs": timeout_ms},
     )
     target = create_target_row(fields, actor="test")
-    allow_on_target(target, ["*"], actor="test")
+    allow_on_target(target, ["*"], actor="test", reason="test")
     return target.id
 
 

@@ -118,6 +118,12 @@ _RULE_ORDER = (
         failing_test=_RULE_CHANGES,
     ),
     Guard(
+        "policy-rule-reason",
+        "A rule is created or changed only with a reason",
+        Patch(_RULES, old="if not fields.reason.strip():", new="if False:"),
+        failing_test="tests/decisions/authorization/test_policy.py::test_an_invalid_rule_is_refused[fields9]",
+    ),
+    Guard(
         "policy-new-rule",
         "A new rule applies from the next call on",
         Patch(

@@ -48,6 +48,9 @@ class Command(BaseCommand):
             help="tools that may be called on it without a confirmation; * allows all, also those"
             " with high risk",
         )
+        parser.add_argument(
+            "--reason", default="", help="why these tools are allowed; required with --allow"
+        )
         parser.add_argument("--default", action="store_true", help="use it if a call names none")
         parser.add_argument("--disabled", action="store_true", help="deny calls on it")
         parser.add_argument(
@@ -57,12 +60,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Create or change the target, then its policy rules; then probe its runner."""
+        tools = [tool for tool in options["allow"].replace(" ", "").split(",") if tool]
+        reason = options["reason"].strip()
+        if tools and not reason:
+            raise CommandError("--allow needs a --reason: why these tools are allowed.")
         prepare_home()
         actor = command_actor()
-        tools = [tool for tool in options["allow"].replace(" ", "").split(",") if tool]
         try:
             target = put_target(_says(options), target_id=options["id"], actor=actor)
-            allow_on_target(target, tools, actor=actor)
+            allow_on_target(target, tools, reason=reason, actor=actor)
         except Refused as refused:
             raise CommandError(refused.message) from None
         self.stderr.write(_describe(target, options["workspace"], tools))

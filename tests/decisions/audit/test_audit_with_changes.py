@@ -64,12 +64,14 @@ CHANGES: Mapping[str, tuple[str, Change]] = {
     "create a login link": ("identity.one_time_login", lambda principal: create_login_path()),
     "create a rule": (
         "authorization.policy_rules",
-        lambda principal: create_rule(RuleFields("deny", tool="y"), actor="test"),
+        lambda principal: create_rule(RuleFields("deny", tool="y", reason="test"), actor="test"),
     ),
     "change a rule": (
         "authorization.policy_rules",
         lambda principal: change_rule(
-            PolicyRule.objects.get().key, RuleFields("confirm", tool="x"), actor="test"
+            PolicyRule.objects.get().key,
+            RuleFields("confirm", tool="x", reason="test"),
+            actor="test",
         ),
     ),
     "retire a rule": (
@@ -111,7 +113,7 @@ def all_rows() -> dict[str, list[Any]]:
 def existing_rows(principal: Principal) -> None:
     """Create the rows that the calls change."""
     create_token(name="old")
-    create_rule(RuleFields("deny", tool="x"), actor="test")
+    create_rule(RuleFields("deny", tool="x", reason="test"), actor="test")
     create_decision_with_outcome(principal)
     create_decision_with_outcome(principal, mode="confirm")
 

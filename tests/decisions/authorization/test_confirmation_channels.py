@@ -268,8 +268,8 @@ def test_a_rule_is_created_changed_and_retired_in_the_admin(superuser_client: Cl
 
 
 def test_an_invalid_rule_is_reported_in_the_form(superuser_client: Client) -> None:
-    create_rule(RuleFields("deny", tool="fill_field"), actor="t")
-    form = {"verdict": "allow", "tool": "fill_field", "scope": "everywhere|"}
+    create_rule(RuleFields("deny", tool="fill_field", reason="test"), actor="t")
+    form = {"verdict": "allow", "tool": "fill_field", "scope": "everywhere|", "reason": "x"}
     assert (
         "has the same scope, tool"
         in superuser_client.post("/admin/decisions/policyrule/new/", form).content.decode()
@@ -279,7 +279,7 @@ def test_an_invalid_rule_is_reported_in_the_form(superuser_client: Client) -> No
 
 def test_a_user_with_view_permission_cannot_change_rules(staff_client: MakeClient) -> None:
     viewer = staff_client("decisions.view_policyrule")
-    rule = create_rule(RuleFields("deny", tool="fill_field"), actor="t")
+    rule = create_rule(RuleFields("deny", tool="fill_field", reason="test"), actor="t")
     form = {"verdict": "allow", "tool": "*", "scope": "everywhere|"}
     assert viewer.post("/admin/decisions/policyrule/new/", form).status_code == 403
     for action in ("edit", "retire"):

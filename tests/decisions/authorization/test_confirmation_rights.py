@@ -32,7 +32,7 @@ def operator(principal: Principal) -> Principal:
 
 def require_confirmation(principal: Principal, **arguments: Any) -> int:
     """Create a rule that a Shell needs a confirmation, write one, and return the decision's id."""
-    create_rule(RuleFields("confirm", tool=TOOL), actor="test")
+    create_rule(RuleFields("confirm", tool=TOOL, reason="test"), actor="test")
     with pytest.raises(ConfirmationRequired) as required:
         put_shell(principal, **arguments)
     return int(required.value.details["decisionId"])

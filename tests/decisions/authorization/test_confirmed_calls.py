@@ -26,7 +26,9 @@ pytest_plugins = ["tests.support.rest.rest_fixtures"]
 @pytest.fixture
 def confirm_rule(principal: Principal) -> None:
     """Make submits of the test template require a confirmation."""
-    fields = RuleFields("confirm", tool="run_task_template", target_id="test_stepwise")
+    fields = RuleFields(
+        "confirm", tool="run_task_template", target_id="test_stepwise", reason="test"
+    )
     create_rule(fields, actor="t")
 
 
@@ -191,7 +193,7 @@ def test_a_retry_needs_a_confirmation_as_a_submit_does(
 def test_a_cancel_may_need_a_confirmation_too(
     make_run: Callable[..., Run], principal: Principal
 ) -> None:
-    create_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
+    create_rule(RuleFields("confirm", tool="cancel_task_run", reason="test"), actor="t")
     run = make_run()
     decision_id = expect_confirmation(cancel_run, principal=principal, run_id=run.id)
     assert Run.objects.get(id=run.id).status == "queued"
@@ -202,7 +204,7 @@ def test_a_cancel_may_need_a_confirmation_too(
 def test_an_approved_cancel_without_effect_does_not_use_the_approval(
     make_run: Callable[..., Run], principal: Principal
 ) -> None:
-    create_rule(RuleFields("confirm", tool="cancel_task_run"), actor="t")
+    create_rule(RuleFields("confirm", tool="cancel_task_run", reason="test"), actor="t")
     run = make_run()
     decide(expect_confirmation(cancel_run, principal=principal, run_id=run.id))
     Run.objects.filter(id=run.id).update(
@@ -221,7 +223,7 @@ def test_an_operator_of_the_admin_site_needs_no_confirmation(
 
 def test_a_secret_in_the_arguments_is_not_stored(principal: Principal, confirm_rule: None) -> None:
     secret = "hunter2-hunter2"
-    create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
+    create_rule(RuleFields("confirm", tool="run_task_template", reason="test"), actor="t")
     field = {
         "name": "pin",
         "value": secret,

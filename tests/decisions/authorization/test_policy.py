@@ -48,37 +48,41 @@ def test_without_rules_other_tools_of_a_target_are_denied(principal: Principal) 
 
 def test_a_new_rule_applies_to_the_next_call(principal: Principal) -> None:
     assert verdict_of(principal) == "allow"
-    rule = create_rule(RuleFields("deny", tool="fill_field"), **ACTOR)
+    rule = create_rule(RuleFields("deny", tool="fill_field", reason="test"), **ACTOR)
     assert verdict_of(principal) == "deny"
     retire_rule(rule.key, **ACTOR)
     assert verdict_of(principal) == "allow"
 
 
 def test_a_deny_rule_always_wins(principal: Principal) -> None:
-    create_rule(RuleFields("deny", tool="*"), **ACTOR)
-    create_rule(RuleFields("allow", "agent", principal.id, "fill_field"), **ACTOR)
+    create_rule(RuleFields("deny", tool="*", reason="test"), **ACTOR)
+    create_rule(RuleFields("allow", "agent", principal.id, "fill_field", reason="test"), **ACTOR)
     assert verdict_of(principal) == "deny"
 
 
 def test_the_narrowest_scope_wins(principal: Principal) -> None:
-    create_rule(RuleFields("confirm", tool="fill_field"), **ACTOR)
+    create_rule(RuleFields("confirm", tool="fill_field", reason="test"), **ACTOR)
     assert verdict_of(principal) == "confirm"
-    create_rule(RuleFields("allow", "tenant", principal.tenant_id), **ACTOR)
+    create_rule(
+        RuleFields("allow", "tenant", principal.tenant_id, tool="*", reason="test"), **ACTOR
+    )
     assert verdict_of(principal) == "allow"
-    create_rule(RuleFields("confirm", "workspace", principal.workspace_id), **ACTOR)
+    create_rule(
+        RuleFields("confirm", "workspace", principal.workspace_id, tool="*", reason="test"), **ACTOR
+    )
     assert verdict_of(principal) == "confirm"
-    create_rule(RuleFields("allow", "agent", principal.id), **ACTOR)
+    create_rule(RuleFields("allow", "agent", principal.id, tool="*", reason="test"), **ACTOR)
     assert verdict_of(principal) == "allow"
 
 
 def test_within_a_scope_the_narrowest_match_wins(principal: Principal) -> None:
-    create_rule(RuleFields("confirm", tool="*"), **ACTOR)
+    create_rule(RuleFields("confirm", tool="*", reason="test"), **ACTOR)
     assert verdict_of(principal, "fetch", "target_1") == "confirm"
-    create_rule(RuleFields("allow", tool="*", target_id="target_1"), **ACTOR)
+    create_rule(RuleFields("allow", tool="*", target_id="target_1", reason="test"), **ACTOR)
     assert verdict_of(principal, "fetch", "target_1") == "allow"
-    create_rule(RuleFields("confirm", tool="fetch"), **ACTOR)
+    create_rule(RuleFields("confirm", tool="fetch", reason="test"), **ACTOR)
     assert verdict_of(principal, "fetch", "target_1") == "confirm"
-    create_rule(RuleFields("allow", tool="fetch", target_id="target_1"), **ACTOR)
+    create_rule(RuleFields("allow", tool="fetch", target_id="target_1", reason="test"), **ACTOR)
     assert verdict_of(principal, "fetch", "target_1") == "allow"
     assert verdict_of(principal, "fetch", "target_2") == "confirm"
 
@@ -86,7 +90,7 @@ def test_within_a_scope_the_narrowest_match_wins(principal: Principal) -> None:
 def test_a_wildcard_rule_of_a_target_includes_its_high_risk_tools(
     principal: Principal,
 ) -> None:
-    create_rule(RuleFields("allow", tool="*", target_id="target_1"), **ACTOR)
+    create_rule(RuleFields("allow", tool="*", target_id="target_1", reason="test"), **ACTOR)
     assert verdict_of(principal, "bash.exec", "target_1") == "allow"
     assert verdict_of(principal, "bash.exec") == "confirm"
 
@@ -94,7 +98,9 @@ def test_a_wildcard_rule_of_a_target_includes_its_high_risk_tools(
 def test_a_rule_does_not_apply_to_another_workspace(
     principal: Principal, outsider: Principal
 ) -> None:
-    create_rule(RuleFields("deny", "workspace", principal.workspace_id), **ACTOR)
+    create_rule(
+        RuleFields("deny", "workspace", principal.workspace_id, tool="*", reason="test"), **ACTOR
+    )
     assert (verdict_of(principal), verdict_of(outsider)) == ("deny", "allow")
 
 
@@ -106,8 +112,10 @@ def test_the_verdict_has_the_rule_and_its_reason(principal: Principal) -> None:
 
 
 def test_a_changed_rule_keeps_its_previous_version(principal: Principal) -> None:
-    rule = create_rule(RuleFields("deny", tool="fill_field"), **ACTOR)
-    change_rule(rule.key, RuleFields("confirm", tool="fill_field"), actor="admin:bob")
+    rule = create_rule(RuleFields("deny", tool="fill_field", reason="test"), **ACTOR)
+    change_rule(
+        rule.key, RuleFields("confirm", tool="fill_field", reason="test"), actor="admin:bob"
+    )
     assert verdict_of(principal) == "confirm"
     assert [(version.version, version.verdict) for version in list_versions(rule.key)] == [
         (2, "confirm"),
@@ -120,9 +128,9 @@ def test_a_changed_rule_keeps_its_previous_version(principal: Principal) -> None
 
 
 def test_two_active_rules_cannot_have_the_same_conditions(principal: Principal) -> None:
-    first = create_rule(RuleFields("deny", tool="fill_field"), **ACTOR)
+    first = create_rule(RuleFields("deny", tool="fill_field", reason="test"), **ACTOR)
     with pytest.raises(Conflict) as refused:
-        create_rule(RuleFields("allow", tool="fill_field"), **ACTOR)
+        create_rule(RuleFields("allow", tool="fill_field", reason="test"), **ACTOR)
     assert refused.value.details == {"rule": first.key}
     assert verdict_of(principal) == "deny"
 
@@ -130,14 +138,17 @@ def test_two_active_rules_cannot_have_the_same_conditions(principal: Principal) 
 @pytest.mark.parametrize(
     "fields",
     [
-        RuleFields("maybe"),
-        RuleFields("deny", "galaxy"),
-        RuleFields("deny", "workspace", "ws_unknown"),
-        RuleFields("deny", "agent", "token:tok_unknown"),
-        RuleFields("deny", "agent", "tok_unknown"),
-        RuleFields("deny", "tenant"),
-        RuleFields("deny", "everywhere", "ws_1"),
-        RuleFields("deny", tool=" "),
+        RuleFields("maybe", tool="*", reason="test"),
+        RuleFields("deny", "galaxy", tool="*", reason="test"),
+        RuleFields("deny", "workspace", "ws_unknown", tool="*", reason="test"),
+        RuleFields("deny", "agent", "token:tok_unknown", tool="*", reason="test"),
+        RuleFields("deny", "agent", "tok_unknown", tool="*", reason="test"),
+        RuleFields("deny", "tenant", tool="*", reason="test"),
+        RuleFields("deny", "everywhere", "ws_1", tool="*", reason="test"),
+        RuleFields("deny", tool=" ", reason="test"),
+        RuleFields("deny", tool="", reason="test"),
+        RuleFields("deny", tool="*"),
+        RuleFields("deny", tool="*", reason=" \n"),
     ],
 )
 def test_an_invalid_rule_is_refused(principal: Principal, fields: RuleFields) -> None:
@@ -148,11 +159,11 @@ def test_an_invalid_rule_is_refused(principal: Principal, fields: RuleFields) ->
 
 
 def test_concurrent_changes_leave_one_active_version(principal: Principal) -> None:
-    rule = create_rule(RuleFields("deny", tool="fill_field"), **ACTOR)
+    rule = create_rule(RuleFields("deny", tool="fill_field", reason="test"), **ACTOR)
 
     def change() -> str:
         try:
-            change_rule(rule.key, RuleFields("confirm", tool="fill_field"), **ACTOR)
+            change_rule(rule.key, RuleFields("confirm", tool="fill_field", reason="test"), **ACTOR)
         except NotFound:
             return "late"
         return "changed"
@@ -166,7 +177,7 @@ def test_concurrent_changes_leave_one_active_version(principal: Principal) -> No
 def test_rules_are_cached_until_one_changes(
     principal: Principal, django_assert_num_queries: Any
 ) -> None:
-    create_rule(RuleFields("deny", tool="fill_field"), **ACTOR)
+    create_rule(RuleFields("deny", tool="fill_field", reason="test"), **ACTOR)
     verdict_of(principal)
     with django_assert_num_queries(2):
         verdict_of(principal)

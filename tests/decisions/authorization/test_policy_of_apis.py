@@ -224,7 +224,7 @@ def test_a_denied_call_changes_nothing(
 def test_a_confirmed_call_is_performed_once(
     tool: str, api: httpx.Client, facts: Mapping[str, str]
 ) -> None:
-    create_rule(RuleFields("confirm", tool=tool), actor="t")
+    create_rule(RuleFields("confirm", tool=tool, reason="test"), actor="t")
     write = BY_TOOL[tool]
     assert [write.send(api, facts).status_code for _ in range(2)] == [202, 202]
     confirmation = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
@@ -241,7 +241,7 @@ def test_a_repeated_key_returns_the_first_answer_whatever_the_rules_are_now(
     for tool in ("continuity_put_shell", "continuity_report_outcome", "continuity_chat"):
         keyed = {"idempotency_key": "k"} if tool == "continuity_put_shell" else {}
         write = Write(tool, BY_TOOL[tool].route, {**BY_TOOL[tool].body, **keyed})
-        create_rule(RuleFields("confirm", tool=tool), actor="t")
+        create_rule(RuleFields("confirm", tool=tool, reason="test"), actor="t")
         assert write.send(api, facts).status_code == 202
         confirmation = Confirmation.objects.get(status=ConfirmationStatus.WAITING)
         confirm(decision_id=confirmation.decision_id, by="admin:ann", how="admin")
@@ -254,7 +254,7 @@ def test_answering_a_run_is_checked_by_policy(
     api: httpx.Client, make_run: Callable[..., Any]
 ) -> None:
     run = make_run(waiting_for={"type": "answer", "question": "Which?"}, ready=False)
-    create_rule(RuleFields("deny", tool="answer_task_run"), actor="t")
+    create_rule(RuleFields("deny", tool="answer_task_run", reason="test"), actor="t")
     answer = api.post(f"/api/v1/runs/{run.id}/answer", json={"answer": "this"})
     assert answer.status_code == 403
 
@@ -270,7 +270,7 @@ MCP = {
 
 @pytest.mark.parametrize("tool", MCP)
 def test_mcp_calls_are_checked_by_the_same_policy(tool: str, token: str) -> None:
-    create_rule(RuleFields("deny", tool=tool), actor="t")
+    create_rule(RuleFields("deny", tool=tool, reason="test"), actor="t")
     with closing(StdioHost(PrincipalTransport(authenticate(token)))) as host:
         result = host.call(tool, json.dumps(MCP[tool]).encode())["result"]
     assert result["isError"]
@@ -289,7 +289,7 @@ def test_no_rule_prevents_people_from_confirming(
         created_at=datetime.now(UTC),
         expires_at=datetime(2100, 1, 1, tzinfo=UTC),
     )
-    create_rule(RuleFields(verdict, tool="*"), actor="t")
+    create_rule(RuleFields(verdict, tool="*", reason="test"), actor="t")
     call = {"user_id": "alice", "confirm_token": "x"}
     answer = api.post(f"/api/v1/decision/{decision.pk}/confirm", json=call)
     assert (answer.status_code, answer.json()["code"]) == (403, "policy_denied")

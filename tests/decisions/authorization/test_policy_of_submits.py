@@ -22,7 +22,7 @@ SUBMIT, TEMPLATE = "run_task_template", "test_stepwise"
 
 def add_rule(verdict: str, scope: str = "everywhere", scope_id: str = "", **match: str) -> str:
     """Create a rule for submits and return its key."""
-    fields = RuleFields(verdict, scope, scope_id, **{"tool": SUBMIT, **match})
+    fields = RuleFields(verdict, scope, scope_id, **{"tool": SUBMIT, "reason": "test", **match})
     return create_rule(fields, actor="test").key
 
 
@@ -71,7 +71,7 @@ def test_a_new_changed_or_retired_rule_applies_to_the_next_submit(submit: Submit
     key = add_rule("deny")
     with pytest.raises(PolicyDenied):
         submit()
-    change_rule(key, RuleFields("confirm", tool=SUBMIT), actor="test")
+    change_rule(key, RuleFields("confirm", tool=SUBMIT, reason="test"), actor="test")
     with pytest.raises(ConfirmationRequired):
         submit()
     retire_rule(key, actor="test")

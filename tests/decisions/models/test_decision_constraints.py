@@ -86,7 +86,7 @@ REPETITIONS: tuple[tuple[str, type[Model], dict[str, Any]], ...] = (
 def rows(principal: Principal, send_chat: SendChat) -> None:
     """Create a row in each of the tables."""
     create_token(name="test")
-    create_rule(RuleFields("deny", tool="x"), actor="test")
+    create_rule(RuleFields("deny", tool="x", reason="test"), actor="test")
     send_chat(RISKY)
     Decision.objects.update(deed_key="k" * 64)
     apply_changes(owner_of(principal), [AxisChange("time", -0.5, 0.5, "chat")])

@@ -67,7 +67,7 @@ def test_a_waiting_run_resumes_with_an_approval_under_the_old_key(
 
 
 def test_an_approval_under_the_old_key_is_used_once(principal: Principal) -> None:
-    create_rule(RuleFields("confirm", tool="run_task_template"), actor="t")
+    create_rule(RuleFields("confirm", tool="run_task_template", reason="test"), actor="t")
     with pytest.raises(ConfirmationRequired) as raised:
         submit(principal)
     decision_id = raised.value.details["decisionId"]

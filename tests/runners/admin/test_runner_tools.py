@@ -38,7 +38,7 @@ def target(principal: Principal) -> ExecutionTarget:
         config={"tools": [{"name": "ls", "description": "List."}]},
     )
     target = create_target_row(fields, actor="test")
-    allow_on_target(target, ["deploy", "*"], actor="test")
+    allow_on_target(target, ["deploy", "*"], actor="test", reason="test")
     return target
 
 

@@ -58,7 +58,7 @@ def make_target(principal: Principal) -> MakeTarget:
             **more,
         )
         target = create_target_row(fields, actor="test")
-        allow_on_target(target, allowed, actor="test")
+        allow_on_target(target, allowed, actor="test", reason="test")
         return target
 
     return make
@@ -264,7 +264,7 @@ def test_a_deny_rule_overrides_an_allow_rule(
     api: httpx.Client, runner: StubRunner, make_target: MakeTarget
 ) -> None:
     target = make_target(runner.url, "*")
-    create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
+    create_rule(RuleFields("deny", tool="bash.exec", reason="test"), actor="test")
     answer = api.post("/api/v1/tools/bash.exec/call", json={"targetId": target.id})
     assert refusal(answer, 403)["errorCode"] == "POLICY_DENIED"
     assert runner.requests == []

@@ -34,7 +34,7 @@ def target(principal: Principal, runner: StubRunner) -> ExecutionTarget:
     workspace = principal.tenant_id, principal.workspace_id
     fields = TargetFields(*workspace, "runner", "docker-runner", endpoint=runner.url)
     target = create_target_row(fields, actor="test")
-    allow_on_target(target, ["echo"], actor="test")
+    allow_on_target(target, ["echo"], actor="test", reason="test")
     return target
 
 

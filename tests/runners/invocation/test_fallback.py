@@ -65,7 +65,7 @@ def make_target(principal: Principal) -> MakeTarget:
             config={"onUnreachable": on_unreachable},
         )
         target = create_target_row(fields, actor="test")
-        allow_on_target(target, ["*"], actor="test")
+        allow_on_target(target, ["*"], actor="test", reason="test")
         return target
 
     return make
@@ -202,7 +202,10 @@ def test_a_fallback_is_checked_by_policy_and_by_the_local_schema(
     target = make_target()
     run = execute_call(idle_worker, principal, "read_file", args={"nope": 1}, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "E_BAD_ARGS")
-    create_rule(RuleFields("deny", tool="read_file", target_id=folder_target.id), actor="test")
+    create_rule(
+        RuleFields("deny", tool="read_file", target_id=folder_target.id, reason="test"),
+        actor="test",
+    )
     run = execute_call(idle_worker, principal, "read_file", args=READ, targetId=target.id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     body = {"args": READ, "targetId": target.id}

@@ -135,7 +135,7 @@ def test_the_list_of_tools_has_the_targets_of_each_tool_and_their_policy(
     first = make_runner(name="a", config={"tools": [ECHO]})
     second = make_runner(name="b", is_default=True, config={"tools": [ECHO, {"name": "ls"}]})
     disabled = make_runner(name="c", enabled=False, config={"tools": [{"name": "bash.exec"}]})
-    allow_on_target(first, ["echo"], actor="test")
+    allow_on_target(first, ["echo"], actor="test", reason="test")
     tools = listed_tools(api)
     assert set(tools) == {"echo", "ls", "bash.exec"}
     echo = tools["echo"]
@@ -159,12 +159,17 @@ def test_a_tool_that_a_rule_allows_on_a_target_is_listed_there(
     api: httpx.Client, make_runner: MakeRunner
 ) -> None:
     target, other = make_runner(), make_runner(name="other")
-    allow_on_target(target, ["deploy"], actor="test")
-    create_rule(RuleFields("confirm", tool="wipe", target_id=target.id), actor="test")
-    create_rule(RuleFields("deny", tool="rm", target_id=target.id), actor="test")
-    create_rule(RuleFields("allow", tool="everywhere"), actor="test")
+    allow_on_target(target, ["deploy"], actor="test", reason="test")
     create_rule(
-        RuleFields("allow", "workspace", other.workspace_id or "", "x", "target_gone"), actor="test"
+        RuleFields("confirm", tool="wipe", target_id=target.id, reason="test"), actor="test"
+    )
+    create_rule(RuleFields("deny", tool="rm", target_id=target.id, reason="test"), actor="test")
+    create_rule(RuleFields("allow", tool="everywhere", reason="test"), actor="test")
+    create_rule(
+        RuleFields(
+            "allow", "workspace", other.workspace_id or "", "x", "target_gone", reason="test"
+        ),
+        actor="test",
     )
     tools = listed_tools(api)
     assert {name: tool["inputSchema"] for name, tool in tools.items()} == {

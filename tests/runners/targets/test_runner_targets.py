@@ -122,6 +122,8 @@ def test_the_command_creates_a_target_and_its_rules(principal: Principal) -> Non
         json.dumps({"timeoutMs": 60_000}),
         "--allow",
         "bash.exec, echo",
+        "--reason",
+        "builds",
     )
     assert out == "target_laptop\n"
     target = find_runner(Caller.of(principal), "target_laptop")
@@ -132,10 +134,21 @@ def test_the_command_creates_a_target_and_its_rules(principal: Principal) -> Non
     }
     assert verdicts == {"bash.exec": "allow", "echo": "allow", "rm": "deny"}
     assert verdict_of(principal, "bash.exec", "target_other") == "confirm"
+    assert set(PolicyRule.objects.values_list("reason", flat=True)) == {"builds"}
+
+
+@pytest.mark.parametrize("reason", [(), ("--reason", " ")])
+def test_tools_are_not_allowed_without_a_reason(
+    principal: Principal, reason: tuple[str, ...]
+) -> None:
+    with pytest.raises(CommandError, match="--allow needs a --reason"):
+        add("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "echo", *reason)
+    assert not PolicyRule.objects.exists()
+    assert not ExecutionTarget.objects.exists()
 
 
 def test_a_star_allows_every_tool_of_that_target_only(principal: Principal) -> None:
-    add("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "*")
+    add("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "*", "--reason", "test")
     assert {verdict_of(principal, tool, "target_a") for tool in ("bash.exec", "any")} == {"allow"}
     assert verdict_of(principal, "any", "target_b") == "deny"
 
@@ -143,7 +156,7 @@ def test_a_star_allows_every_tool_of_that_target_only(principal: Principal) -> N
 def test_repeating_the_command_creates_the_next_version_and_keeps_the_token(
     principal: Principal,
 ) -> None:
-    arguments = ("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "echo")
+    arguments = ("--id", "target_a", "--endpoint", ENDPOINT, "--allow", "echo", "--reason", "test")
     add(*arguments, "--auth-token", "s3cret")
     _, err = add(*arguments, "--name", "renamed")
     target = find_runner(Caller.of(principal), "target_a")

@@ -154,7 +154,7 @@ def test_a_metadata_service_is_refused(
 
 
 def test_a_confirmation_of_a_new_target_does_not_contain_its_token(admin: httpx.Client) -> None:
-    create_rule(RuleFields("confirm", tool="create_target"), actor="test")
+    create_rule(RuleFields("confirm", tool="create_target", reason="test"), actor="test")
     answer = admin.post(TARGETS, json={**NEW, "authToken": "s3cret-token-value"})
     assert answer.status_code == 202
     assert not ExecutionTarget.objects.exists()
@@ -216,8 +216,10 @@ def test_a_shared_target_is_readable_and_not_writable(
 
 def test_deleting_a_target_deletes_its_rules(admin: httpx.Client, principal: Principal) -> None:
     target_id = create_target(admin)["targetId"]
-    target_rule = RuleFields("allow", "workspace", principal.workspace_id, "bash.exec", target_id)
-    other_rule = create_rule(RuleFields("deny", tool="bash.exec"), actor="test")
+    target_rule = RuleFields(
+        "allow", "workspace", principal.workspace_id, "bash.exec", target_id, reason="test"
+    )
+    other_rule = create_rule(RuleFields("deny", tool="bash.exec", reason="test"), actor="test")
     create_rule(target_rule, actor="test")
     assert json_of(admin.delete(f"{TARGETS}/{target_id}")) == {
         "success": True,

@@ -52,7 +52,7 @@ def a_row_each(
         name="t",
         config={"root": "/gone"},
     )
-    create_rule(RuleFields("deny", tool="x"), actor="t")
+    create_rule(RuleFields("deny", tool="x", reason="test"), actor="t")
     Decision.objects.create(
         tenant_id=principal.tenant_id,
         **workspace,

@@ -120,7 +120,7 @@ def test_an_invalid_answer_is_rejected_with_a_message(
 def test_a_rule_that_denies_answers_also_applies_here(
     superuser_client: Client, waiting_run: Run
 ) -> None:
-    create_rule(RuleFields("deny", tool="answer_task_run"), actor="t")
+    create_rule(RuleFields("deny", tool="answer_task_run", reason="test"), actor="t")
     assert (
         "Not answered"
         in answer(superuser_client, waiting_run, asked=EXPIRES_AT, suggestion="red")[1]

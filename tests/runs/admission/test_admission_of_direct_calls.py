@@ -79,7 +79,10 @@ def test_a_call_is_not_made_while_the_rules_change_all_the_time(
 ) -> None:
     def admit(request: Any) -> Any:
         approval = admit_call(request)
-        create_rule(RuleFields("deny", tool=f"tool_{PolicyRule.objects.count()}"), actor="test")
+        create_rule(
+            RuleFields("deny", tool=f"tool_{PolicyRule.objects.count()}", reason="test"),
+            actor="test",
+        )
         return approval
 
     monkeypatch.setattr(direct_calls, "admit_call", admit)

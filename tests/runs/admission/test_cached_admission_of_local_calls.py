@@ -85,7 +85,7 @@ def test_a_cached_policy_and_target_are_not_read_again(
 def test_a_rule_created_during_the_turn_of_the_model_applies_to_its_next_call(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    fields = RuleFields("deny", tool="read_file")
+    fields = RuleFields("deny", tool="read_file", reason="test")
     meanwhile(model, lambda: create_rule(fields, actor="test"))
     assert execute_run(submit_goal(), worker).status == "succeeded"
     assert codes(model) == [None, "POLICY_DENIED"]

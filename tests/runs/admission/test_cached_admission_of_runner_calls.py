@@ -61,7 +61,7 @@ def target(
 ) -> ExecutionTarget:
     """Create a runner's target that allows `echo`, and make one call to it."""
     target = create_target_row(target_fields, actor="test", target_id="target_known")
-    allow_on_target(target, ["echo"], actor="test")
+    allow_on_target(target, ["echo"], actor="test", reason="test")
     assert execute(worker, submit_calls(principal)).status == "succeeded"
     return target
 
@@ -119,7 +119,7 @@ def test_a_new_deny_rule_applies_to_the_next_call(
     target: ExecutionTarget, worker: WorkerProcess, principal: Principal, runner: StubRunner
 ) -> None:
     run_id = submit_calls(principal)
-    create_rule(RuleFields("deny", tool="echo"), actor="test")
+    create_rule(RuleFields("deny", tool="echo", reason="test"), actor="test")
     run = execute(worker, run_id)
     assert (run.status, run.error["details"]["causeCode"]) == ("failed", "POLICY_DENIED")
     assert (len(runner.requests), AuditEntry.objects.filter(action="policy.denied").count()) == (
@@ -181,6 +181,6 @@ def test_a_new_target_with_the_id_of_a_deleted_one_replaces_the_cached_one(
     with stub_runner(HELLO) as other:
         fields = replace(target_fields, endpoint=other.url)
         new_target = create_target_row(fields, actor="test", target_id=target.id)
-        allow_on_target(new_target, ["echo"], actor="test")
+        allow_on_target(new_target, ["echo"], actor="test", reason="test")
         assert execute(worker, run_id).status == "succeeded"
     assert (len(runner.requests), len(other.requests)) == (1, 1)

@@ -45,7 +45,7 @@ pytest_plugins = [
 @pytest.fixture
 def waiting_run(principal: Principal, project: Path, worker: WorkerProcess) -> Run:
     """Return a run of another caller that waits for a person."""
-    create_rule(RuleFields("confirm", tool="list_snapshots"), actor="t")
+    create_rule(RuleFields("confirm", tool="list_snapshots", reason="test"), actor="t")
     calls = [{"name": "list_snapshots", "args": {"path": "game/scene/start.txt"}}]
     run_id = submit_run(
         principal=principal,
@@ -116,7 +116,7 @@ def obey_and_check(
 
     def obey(row: Injection, first: Call) -> None:
         for verdict, tool in row.rules:
-            create_rule(RuleFields(verdict, tool=tool), actor="t")
+            create_rule(RuleFields(verdict, tool=tool, reason="test"), actor="t")
         before, model.answer = environment_state(environment), ObeyingModel(first)
         submitted = submit_run(
             principal=principal.with_trust(row.trust),

@@ -78,7 +78,7 @@ def test_a_call_that_needs_confirmation_makes_the_run_wait(
 ) -> None:
     policy = replace(agent_settings.WORKSPACE_POLICY, write_requires_diff=False)
     agent_settings.WORKSPACE_POLICY = policy
-    create_rule(RuleFields("confirm", tool="write_to_file"), actor="t")
+    create_rule(RuleFields("confirm", tool="write_to_file", reason="test"), actor="t")
     model.script = [Turn("", [READ, write_call("a.txt", "x\n")]), complete()]
     run = execute_run(submit_goal(), worker)
     assert run.waiting_for["type"] == "confirmation"
@@ -92,7 +92,7 @@ def test_a_call_that_needs_confirmation_makes_the_run_wait(
 def test_a_denied_call_is_reported_to_the_model(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    create_rule(RuleFields("deny", tool="read_file"), actor="t")
+    create_rule(RuleFields("deny", tool="read_file", reason="test"), actor="t")
     model.script = [Turn("", [READ]), complete()]
     run = execute_run(submit_goal(), worker)
     assert run.status == "succeeded"

@@ -119,7 +119,7 @@ def test_a_tool_that_is_denied_during_the_run_is_no_longer_offered(
     model.script = [Turn("", [HELLO]), complete()]
     run = execute_run(submit_goal(), worker)
     assert run.waiting_for["type"] == "confirmation"
-    create_rule(RuleFields("deny", tool="bash.exec"), actor="t")
+    create_rule(RuleFields("deny", tool="bash.exec", reason="test"), actor="t")
     answer_confirmation(run, confirm)
     execute_run(run.id, worker)
     assert ["bash_exec" in request.tools for request in model.requests] == [True, False]

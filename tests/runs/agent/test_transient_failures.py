@@ -80,7 +80,7 @@ def test_a_transient_failure_is_retried_once(
 def test_a_page_that_stayed_open_while_a_person_confirmed_is_indexed_again(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:
-    create_rule(RuleFields("confirm", tool=SCAN), actor="t")
+    create_rule(RuleFields("confirm", tool=SCAN, reason="test"), actor="t")
     run_id = submit_goal()
     worker.work()
     answer_confirmation(Run.objects.get(id=run_id))

@@ -49,7 +49,7 @@ def asking_task_id(worker: WorkerProcess, make_task: MakeTask) -> str:
 @pytest.fixture
 def confirming_task_id(worker: WorkerProcess, make_task: MakeTask, tmp_path: Path) -> str:
     """A task whose run waits for the confirmation of a call."""
-    create_rule(RuleFields("confirm", tool="test_note"), actor="t")
+    create_rule(RuleFields("confirm", tool="test_note", reason="test"), actor="t")
     task_id = make_task(f"note {tmp_path / 'notes'} a; say noted")
     worker.work()
     assert Run.objects.get().waiting_for["type"] == "confirmation"

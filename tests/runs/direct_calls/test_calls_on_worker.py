@@ -103,7 +103,7 @@ async def start_call(principal: Principal) -> asyncio.Task[DirectCallResult]:
 
 
 def require_confirmation_and_work() -> None:
-    create_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
+    create_rule(RuleFields("confirm", tool="get_runtime_info", reason="test"), actor="test")
     worker = WorkerProcess()
     worker.work()
     worker.close()

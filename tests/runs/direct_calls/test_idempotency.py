@@ -43,7 +43,7 @@ def on_runner(api: httpx.Client, principal: Principal) -> Call:
                 caller.tenant_id, caller.workspace_id, endpoint, "docker-runner", endpoint
             )
             target = create_target_row(fields, actor="test")
-            allow_on_target(target, ["*"], actor="test")
+            allow_on_target(target, ["*"], actor="test", reason="test")
             target_ids[endpoint] = target.id
         body = {"args": args, "targetId": target_ids[endpoint], "idempotencyKey": key}
         return api.post("/api/v1/tools/bash.exec/call", json=body)
@@ -94,7 +94,7 @@ def test_a_call_that_fell_back_returns_its_stored_answer(
         config=config,
     )
     target = create_target_row(fields, actor="test")
-    allow_on_target(target, ["*"], actor="test")
+    allow_on_target(target, ["*"], actor="test", reason="test")
     edit = {"path": "game/scene/start.txt", "find": "none", "replace": "nonenone"}
     body = {"args": edit, "targetId": target.id, "idempotencyKey": "one"}
     first = json_of(api.post("/api/v1/tools/replace_in_file/call", json=body))
@@ -133,7 +133,7 @@ def test_a_call_in_flight_is_reported_as_a_conflict(on_runner: Call) -> None:
 def test_a_later_deny_rule_does_not_hide_the_stored_answer(on_runner: Call) -> None:
     with stub_runner(responding_with(OK)) as runner:
         first = on_runner(runner.url, cmd="true")
-        create_rule(RuleFields("deny", tool="*"), actor="t")
+        create_rule(RuleFields("deny", tool="*", reason="test"), actor="t")
         assert json_of(on_runner(runner.url, cmd="true")) == json_of(first)
         assert on_runner(runner.url, key="new", cmd="true").status_code == 403
 

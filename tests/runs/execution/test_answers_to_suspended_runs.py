@@ -72,7 +72,10 @@ def test_a_step_not_confirmed_in_time_fails_as_expired(
 def test_no_confirmation_is_requested_for_a_denied_step(
     worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
 ) -> None:
-    create_rule(RuleFields("deny", scope="agent", scope_id="local", tool="test_risk"), actor="t")
+    create_rule(
+        RuleFields("deny", scope="agent", scope_id="local", tool="test_risk", reason="test"),
+        actor="t",
+    )
     run = submit_calls("risk:b")
     worker.work()
     error = reload_run(run).error or {}
@@ -87,7 +90,7 @@ def test_a_deny_rule_created_later_overrides_the_approval(
     run = submit_calls("risk:b")
     worker.work()
     answer_confirmation(run)
-    create_rule(RuleFields("deny", tool="*"), actor="t")
+    create_rule(RuleFields("deny", tool="*", reason="test"), actor="t")
     worker.work()
     assert ((reload_run(run).error or {})["errorCode"], notes()) == ("POLICY_DENIED", "")
 

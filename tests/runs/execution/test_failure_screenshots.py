@@ -139,7 +139,7 @@ def test_a_run_that_is_denied_its_first_page_has_no_screenshot_of_an_earlier_run
     inputs = {"urls": [url]} if "batch" in template_id else {"startUrl": url, "fields": [name]}
     assert execute_run(start_in(principal, session_id, template_id, inputs)).status == "succeeded"
     for tool in ("open_page", "read_page"):
-        create_rule(RuleFields("deny", tool=tool), actor="test")
+        create_rule(RuleFields("deny", tool=tool, reason="test"), actor="test")
     denied = execute_run(start_in(principal, session_id, template_id, inputs))
     assert denied.status == "failed"
     assert not Artifact.objects.filter(run_id=denied.id, kind__in=["screenshot", "trace"]).exists()

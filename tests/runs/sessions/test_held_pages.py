@@ -32,7 +32,7 @@ def waiting_run(
     submit_template: Callable[..., str], worker: WorkerProcess, site: Site, close_browser: None
 ) -> Iterator[Run]:
     """Create a run that has filled its form and waits for confirmation before it submits."""
-    create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
+    create_rule(RuleFields("confirm", tool="submit_form", reason="test"), actor="t")
     field = {"name": "name", "value": "Ada", "locator": by_text("your name")}
     run_id = submit_template(
         "submit_and_verify",
@@ -148,7 +148,7 @@ def test_a_named_session_keeps_its_page_too(
     site: Site,
     close_browser: None,
 ) -> None:
-    create_rule(RuleFields("confirm", tool="submit_form"), actor="t")
+    create_rule(RuleFields("confirm", tool="submit_form", reason="test"), actor="t")
     session = create_session(principal=principal, name="kept")["sessionId"]
     field = {"name": "name", "value": "Ada", "locator": by_text("your name")}
     inputs = {"startUrl": site.url("/contact"), "fields": [field]}

@@ -178,7 +178,7 @@ def test_a_page_tool_in_a_run_requires_the_scope_of_the_tool(
 def test_an_approved_call_runs_after_the_secret_key_is_rotated(
     idle_worker: WorkerProcess, project: Path, principal: Principal, settings: Any
 ) -> None:
-    create_rule(RuleFields("confirm", tool="get_runtime_info"), actor="test")
+    create_rule(RuleFields("confirm", tool="get_runtime_info", reason="test"), actor="test")
     target_id = ExecutionTarget.objects.get().id
     call_request = tool_call_request(
         principal, "get_runtime_info", {}, target_id=target_id, key="k", is_builtin=True
@@ -227,7 +227,7 @@ def test_a_run_keeps_the_default_target_of_its_submit(
 def test_a_write_waits_for_a_person_and_earlier_calls_do_not_run_again(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess, project: Path
 ) -> None:
-    create_rule(RuleFields("confirm", tool="replace_in_file"), actor="test")
+    create_rule(RuleFields("confirm", tool="replace_in_file", reason="test"), actor="test")
     change = call("replace_in_file", path="game/scene/start.txt", find="none", replace="x.png")
     run = execute_run(submit_calls(PREVIEW, WRITE, change), idle_worker)
     assert (run.status, run.waiting_for["type"]) == ("running", "confirmation")
@@ -310,7 +310,7 @@ def test_a_failed_call_is_audited_as_failed_though_its_step_succeeded(
 def test_a_denied_call_has_no_called_event(
     submit_calls: Callable[..., str], idle_worker: WorkerProcess, stop_on_error: bool
 ) -> None:
-    create_rule(RuleFields("deny", tool="write_to_file"), actor="test")
+    create_rule(RuleFields("deny", tool="write_to_file", reason="test"), actor="test")
     run = execute_run(
         submit_calls(PREVIEW, call("get_runtime_info"), stopOnError=stop_on_error), idle_worker
     )

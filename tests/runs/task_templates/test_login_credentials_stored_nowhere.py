@@ -175,7 +175,7 @@ def test_a_confirmed_form_that_the_page_echoes_exposes_no_flagged_value(
     collect_contents: CollectContents,
     tool: str,
 ) -> None:
-    create_rule(RuleFields("confirm", tool=tool), actor="test")
+    create_rule(RuleFields("confirm", tool=tool, reason="test"), actor="test")
     site.server.add(
         "/form",
         "<title>Form</title><form action=/echo><label>Code"

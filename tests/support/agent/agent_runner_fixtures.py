@@ -41,7 +41,7 @@ def make_target(principal: Principal) -> MakeTarget:
             **options,
         )
         target = create_target_row(fields, actor="test")
-        allow_on_target(target, allow, actor="test")
+        allow_on_target(target, allow, actor="test", reason="test")
         return target
 
     return make

@@ -257,7 +257,7 @@ def test_a_run_that_waits_for_a_person_records_nothing(
     search: Callable[..., str], settings: Any, worker: WorkerProcess
 ) -> None:
     settings.TRACE = "always"
-    create_rule(RuleFields("confirm", tool="submit_form"), actor="test")
+    create_rule(RuleFields("confirm", tool="submit_form", reason="test"), actor="test")
     run = Run.objects.get(id=search())
     worker.work()
     assert reload_run(run).waiting_for
