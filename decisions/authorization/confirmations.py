@@ -189,6 +189,17 @@ def mark_used(confirmation: Confirmation) -> bool:
     return bool(unused.update(used_at=datetime.now(UTC)))
 
 
+def expire_unused_approvals() -> int:
+    """Expire every approval of a tool call that was not used, and return how many.
+
+    For a restored database: the approved call may have been made after the backup.
+    """
+    unused = Confirmation.objects.filter(
+        status=ConfirmationStatus.CONFIRMED, used_at__isnull=True
+    ).exclude(decision__kind=DecisionKind.CHAT)
+    return unused.update(status=ConfirmationStatus.EXPIRED, decided_how="restore")
+
+
 def token_message(decision: Decision, token: str) -> bytes:
     """Return the bytes whose digest is stored: the token with what it confirms."""
     return json.dumps([decision.pk, decision.user_id, decision.subject_digest, token]).encode()

@@ -108,7 +108,7 @@ class Confirmation(models.Model):
     Attributes:
         token_digest: keyed; None if there is no token, or it was revoked after wrong tries.
         decided_by: the principal or user; empty if it expired.
-        decided_how: `token`, `admin`, `link`, `command`, `api`; `time`; `canceled`.
+        decided_how: `token`, `admin`, `link`, `command`, `api`; `time`; `canceled`; `restore`.
         used_at: when the confirmed call was started, which is possible once.
     """
 

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import DatabaseError
 from django.db.migrations.loader import MigrationLoader
 
 from artifacts.storage.blobs import blob_path, blob_storage
 from decisions.audit.record import AuditEvent, record
+from decisions.authorization.confirmations import expire_unused_approvals
 from decisions.security.keys import key_fingerprints
 from runs.installation.backups import postgresql_dump, sqlite_file
 from runs.installation.backups.create import FOLDERS, ReportLine
@@ -165,17 +167,34 @@ def _replace(
     database.load(folder)  # last: until then the previous database is untouched, or moved aside
 
 
+def _end_approvals_and_sessions(report: ReportLine) -> dict[str, int]:
+    """Expire unused approvals, whose calls may have been made after the backup, and end the admin
+    sessions, whose users may have signed out since.
+    """
+    approvals = expire_unused_approvals()
+    sessions, _ = Session.objects.all().delete()
+    report(f"expired     {approvals} unused approvals; ended {sessions} admin sessions")
+    return {"approvalsExpired": approvals, "sessionsEnded": sessions}
+
+
 def _finish(manifest: Manifest, keys: list[str], report: ReportLine) -> None:
-    """Migrate the embedded database, and record the restore in the audit log."""
+    """Migrate the embedded database, end what the backup must not bring back, and record the
+    restore in the audit log.
+    """
     if keys:
         settings.CONTINUITY_SECRET_KEYS = keys  # this process started with others
     try:
         if settings.EMBEDDED:
             prepare_home()
-        elif unapplied_migrations():
+        ended = _end_approvals_and_sessions(report)
+        made_at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(manifest.made_at / 1000))
+        report(
+            f"undone      what was revoked or changed after {made_at}: tokens, users, policy rules"
+        )
+        if not settings.EMBEDDED and unapplied_migrations():
             report("next        run `manage.py migrate`: the backup is of an older version")
             return
-        details = {"madeAt": manifest.made_at}
+        details = {"madeAt": manifest.made_at, **ended}
         record(AuditEvent("installation.restored", "command", "installation", "", "", "", details))
     except DatabaseError as error:
         raise BackupError(f"Restored, but the database does not answer: {error}.") from None

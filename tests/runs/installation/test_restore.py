@@ -40,6 +40,52 @@ def test_a_restored_installation_continues_from_the_backup(
     assert "installation.restored" in exported
 
 
+APPROVE = """
+from django.contrib.sessions.backends.db import SessionStore
+from decisions.authorization.authorize import ToolCallRequest, authorize, request_confirmation
+from decisions.authorization.confirmations import confirm
+from decisions.identity.principals import create_token, local_principal
+principal = local_principal()
+owner = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
+call = ToolCallRequest(principal_id=principal.id, user_id=None, tool="delete_all", args={}, **owner)
+asked = request_confirmation(call, authorize(call))
+confirm(decision_id=asked.decision_id, by="admin:ann", how="admin")
+SessionStore().create()
+print("APPROVED", create_token(name="leaked"))
+"""
+USE_AND_REVOKE = """
+from decisions.identity.tokens import revoke_token
+from decisions.models import Confirmation, Token
+Confirmation.objects.update(used_at="2026-01-01T00:00:00Z")
+revoke_token(token_id=Token.objects.get(name="leaked").id, actor="admin:ann")
+"""
+STATE = """
+from django.contrib.sessions.models import Session
+from decisions.identity.principals import authenticate
+from decisions.models import AuditEntry, Confirmation
+restored = AuditEntry.objects.filter(action="installation.restored").get().metadata
+ended = restored.get("approvalsExpired"), restored.get("sessionsEnded")
+approval = Confirmation.objects.values_list("status", "used_at").get()
+print("STATE", *approval, Session.objects.count(), authenticate("{token}").trust, *ended)
+"""
+
+
+@pytest.mark.slow
+def test_an_approval_that_was_used_after_the_backup_cannot_be_used_again(
+    source_installation: Installation, tmp_path: Path, servers: dict[str, str]
+) -> None:
+    with copy_of(source_installation, tmp_path, servers, "other") as other:
+        token = other.python(APPROVE)[1]
+        other.run("backup", str(tmp_path / "yesterday"))
+        other.run("shell", "--no-imports", "-c", USE_AND_REVOKE)
+        printed = other.run("restore", str(tmp_path / "yesterday"), "--force")
+        state = other.python(STATE.format(token=token))
+        assert state == ["STATE", "expired", "None", "0", "remote", "1", "1"]
+        assert "expired     1 unused approvals; ended 1 admin sessions" in printed
+        assert "undone      what was revoked or changed after 20" in printed
+        assert "is intact" in other.run("verify_audit")
+
+
 @pytest.mark.slow
 def test_existing_data_are_replaced_only_with_force(
     source_installation: Installation, tmp_path: Path, servers: dict[str, str], backup: Path
