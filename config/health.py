@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from decisions.api.openapi import operation
 from decisions.api.view import PublicView, json_response
 from decisions.infra.threads import in_thread
-from runs.installation.health.status import count_live_workers
+from runs.installation.health.status import count_live_workers, describe_late_sealing
 
 CHECK_S = 3.0
 HEALTH = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
@@ -36,7 +36,7 @@ READINESS = {
         "ready": {"type": "boolean"},
         "parts": {
             "type": "object",
-            "properties": {"database": _PART, "redis": _PART, "worker": _PART},
+            "properties": dict.fromkeys(("database", "redis", "worker", "audit"), _PART),
         },
     },
 }
@@ -62,8 +62,8 @@ class ReadinessView(PublicView):
         others={503: READINESS},
     )
     async def get(self, request: Request) -> HttpResponse:
-        """Returns 200 if the database, Redis and at least one worker are available, else 503 with
-        the reason of each part that is not.
+        """Returns 200 if the database, Redis and at least one worker are available and audit rows
+        are sealed within a minute, else 503 with the reason of each part that is not.
         """
         names = list(_CHECKS)
         found = await asyncio.gather(*(_check_part(*_CHECKS[name]) for name in names))
@@ -109,8 +109,14 @@ async def _worker() -> None:
         raise _Unavailable("No worker is running, so runs wait. Start one: `manage.py worker`.")
 
 
+async def _audit() -> None:
+    if reason := await in_thread(describe_late_sealing):
+        raise _Unavailable(reason)
+
+
 _CHECKS: dict[str, tuple[Callable[[], Awaitable[None]], str]] = {
     "database": (_database, "Check that the server of DATABASE_URL is running."),
     "redis": (_redis, "Check that the server of REDIS_URL is running. Without it runs are slower."),
     "worker": (_worker, "Live workers are read from the database."),
+    "audit": (_audit, "The seals of the audit log are read from the database."),
 }

@@ -24,7 +24,10 @@ VENDOR = {
     "decisions/admin/audit.py": ("decisions/admin/test_audit_log.py",),
     "decisions/audit/query.py": ("decisions/audit/test_query.py",),
     "decisions/audit/sealer.py": ("decisions/audit/test_sealer.py",),
-    "decisions/audit/verify.py": ("decisions/audit/test_tamper_detection.py",),
+    "decisions/audit/stored.py": (
+        "decisions/audit/test_attack_table.py",
+        "decisions/audit/test_tamper_detection.py",
+    ),
     "decisions/infra/preconditions.py": ("runs/admission/*",),
     "decisions/migrations/*": ("decisions/audit/test_append_only_rows.py", "decisions/models/*"),
     "runs/admin/runs/columns.py": ("runs/admin/test_run_list.py",),

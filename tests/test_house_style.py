@@ -16,6 +16,7 @@ FUNCTION_LINES = 60
 
 # The files with `except Exception`, and why a narrower exception would not do.
 BROAD_EXCEPTS: dict[str, str] = {
+    "decisions/audit/sealer.py": "the last handler of a pass: log the error, seal the other rows",
     "config/health.py": "any exception of a driver means that the part is unavailable",
     "decisions/api/view.py": "the last handler of a view: log the error, return an error id",
     "decisions/chat/responder.py": "after any error, the built-in responder writes the reply",
@@ -28,6 +29,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runs/streaming/sse.py": "a started stream has no error response: log the error, end it",
     "runs/live/broadcaster.py": "the last handler of a page: log the error, close the others",
     "runs/queue/wakeups.py": "any broker failure: workers look for runs without wake-ups",
+    "runs/scheduler/jobs.py": "the last handler of a job: log the error, run the other jobs",
     "runs/execution/running_steps.py": "passed to the waiting caller, and raised again",
     "runs/webhooks/deliverer.py": "a bug counts as an attempt, else it is retried forever",
     "runs/worker/worker.py": "the last handler of the engine: log the error, fail the run",

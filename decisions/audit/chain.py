@@ -2,18 +2,27 @@
 
 A link's hash is a MAC over the previous link's hash, its position, and the id and MAC of its entry,
 under a key outside the database. Someone with access to the database alone can neither create a
-link nor repair the chain after removing a row.
+link nor repair the chain after removing a row. Rows of the table that are not links of ours do not
+count: neither as the head of the chain, nor as the seal of an audit row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple
 
+from decisions.audit.stored import fetch_stored
 from decisions.models import AuditSeal
 from decisions.security.keys import mac, mac_matches
 
 _PURPOSE = "audit-seal"
+_PAGE = 100
+_BEFORE = """
+    SELECT position, entry_id, mac, prev, hash FROM decisions_auditseal
+    WHERE position <= %s ORDER BY position DESC LIMIT %s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +33,39 @@ class ChainHead:
     hash: str
 
 
+class StoredSeal(NamedTuple):
+    """A seal as the database returns it; one that Continuity did not write can have any content."""
+
+    position: int
+    entry_id: int
+    mac: str
+    prev: str
+    hash: str
+
+    @property
+    def head(self) -> ChainHead:
+        """The head of the chain up to this seal."""
+        return ChainHead(self.position, self.hash)
+
+
 GENESIS = ChainHead(0, "0" * 64)
 
 
 def _message(prev: str, position: int, entry_id: int, entry_mac: str) -> bytes:
-    return f"{prev}:{position}:{entry_id}:{entry_mac}".encode()
+    return f"{prev}:{position}:{entry_id}:{entry_mac}".encode("utf-8", "surrogateescape")
 
 
-def seals_after(head: ChainHead, entries: Iterable[tuple[int, str]]) -> list[AuditSeal]:
-    """Return the unsaved links of these entries, given as (id, mac), in order after `head`."""
-    seals = []
-    for entry_id, entry_mac in entries:
-        position = head.position + 1
+def seals_after(
+    head: ChainHead, entries: Iterable[tuple[int, str]], *, occupied: Iterable[int] = ()
+) -> list[AuditSeal]:
+    """Return the unsaved links of these entries, given as (id, mac), in order after `head`.
+
+    Args:
+        occupied: positions that forged seals have; they are left out.
+    """
+    seals, taken = [], set(occupied)
+    positions = (number for number in count(head.position + 1) if number not in taken)
+    for (entry_id, entry_mac), position in zip(entries, positions, strict=False):
         hashed = mac(_PURPOSE, _message(head.hash, position, entry_id, entry_mac))
         seals.append(
             AuditSeal(
@@ -46,12 +76,24 @@ def seals_after(head: ChainHead, entries: Iterable[tuple[int, str]]) -> list[Aud
     return seals
 
 
-def is_our_link(position: int, entry_id: int, entry_mac: str, prev: str, hashed: str) -> bool:
+def is_our_link(position: Any, entry_id: Any, entry_mac: Any, prev: Any, hashed: Any) -> bool:
     """Tell whether the sealer wrote this link with exactly these values."""
-    return mac_matches(_PURPOSE, _message(prev, position, entry_id, entry_mac), hashed)
+    return isinstance(hashed, str) and mac_matches(
+        _PURPOSE, _message(prev, position, entry_id, entry_mac), hashed
+    )
 
 
-def head_of_chain() -> ChainHead:
-    """Return the chain's last link; GENESIS if nothing is sealed yet."""
-    last = AuditSeal.objects.order_by("-position").values_list("position", "hash").first()
-    return ChainHead(*last) if last else GENESIS
+def newest_links(upto: int = 2**63 - 1) -> Iterator[StoredSeal]:
+    """Yield the links that the sealer wrote, from this position downwards."""
+    while True:
+        found = [StoredSeal._make(values) for values in fetch_stored(_BEFORE, [upto, _PAGE])]
+        yield from (link for link in found if is_our_link(*link))
+        if len(found) < _PAGE or found[-1].position == -(2**63):
+            return
+        upto = found[-1].position - 1
+
+
+def head_of_chain(upto: int = 2**63 - 1) -> ChainHead:
+    """Return the last link that the sealer wrote, up to a position; GENESIS if there is none."""
+    newest = next(newest_links(upto), None)
+    return newest.head if newest else GENESIS

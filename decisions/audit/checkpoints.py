@@ -5,7 +5,8 @@
                         sealed, and any newest head that the chain no longer has
 
 They reveal a chain that was truncated in the database. Copy the files to another machine to detect
-it even if this machine is compromised.
+it even if this machine is compromised. Each checkpoint is signed with a key of the installation.
+The past ones are numbered and head.json has their count, so a deleted one is missed.
 """
 
 from __future__ import annotations
@@ -18,111 +19,225 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
 
-from decisions.audit.chain import GENESIS, ChainHead
-from decisions.models import AuditSeal
+from decisions.audit.chain import GENESIS, ChainHead, head_of_chain
+from decisions.security.keys import mac, mac_matches
 
 CHECKPOINT_EVERY_S = 600.0
+HEAD, PAST = "head.json", "checkpoints.jsonl"
+_PURPOSE = "audit-checkpoint"
 log = logging.getLogger(__name__)
 
 
-def _folder() -> Path:
-    folder = Path(settings.CONTINUITY_HOME) / "audit"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A saved head of the chain.
+
+    Attributes:
+        at: Unix seconds of the sealer's clock.
+        next_id: where the sealer continues: it has seen every row with a lower id; None if unknown.
+        number: of a past checkpoint, 1, 2, 3, …; of the newest one, the last of these numbers.
+    """
+
+    head: ChainHead
+    at: int
+    next_id: int | None
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCheckpoints:
+    """All checkpoints of this home, and what is missing among them."""
+
+    heads: list[ChainHead]
+    faults: list[str]
+
+
+def checkpoint_folder() -> Path:
+    """Return the folder of the checkpoints, which may not exist yet."""
+    return Path(settings.CONTINUITY_HOME) / "audit"
 
 
 @contextmanager
 def _locked() -> Iterator[Path]:
-    """Hold the lock on the checkpoint files; yields their folder."""
-    folder = _folder()
+    """Hold the lock on the checkpoint files; yields their folder, created if needed."""
+    folder = checkpoint_folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder
 
 
-def save_head(head: ChainHead) -> None:
+def save_head(head: ChainHead, *, next_id: int | None) -> bool:
     """Save the chain's head; does nothing if a newer head is saved already.
+
+    Returns:
+        Whether a newest checkpoint existed.
 
     Raises:
         OSError: CONTINUITY_HOME cannot be written.
     """
     with _locked() as folder:
         saved = _newest(folder)
-        if saved is not None and not is_in_chain(saved):
+        number = saved.number if saved else _last_number(folder / PAST)
+        if saved is not None and not is_in_chain(saved.head):
             log.error(
                 "the newest checkpoint is not in the audit chain any more; run `manage.py"
                 " verify_audit`",
-                extra={"position": saved.position},
+                extra={"position": saved.head.position},
             )
-            _append(folder, saved)
-        elif saved is not None and saved.position >= head.position:
-            return
-        _replace(folder / "head.json", head)
-        past = folder / "checkpoints.jsonl"
-        if not past.exists() or time.time() - past.stat().st_mtime >= CHECKPOINT_EVERY_S:
-            _append(folder, head)
+            number += 1
+            _append(folder, saved.head, number)
+        elif saved is not None and saved.head.position >= head.position:
+            return True
+        if _is_due(folder / PAST):
+            number += 1
+            _append(folder, head, number)
+        newest = Checkpoint(head, int(time.time()), next_id, number)
+        _replace(folder / HEAD, _line(newest))
+        return saved is not None
+
+
+def _is_due(past: Path) -> bool:
+    """Tell whether a past checkpoint has to be added; the clock may have been set back."""
+    return not past.exists() or not 0 <= time.time() - past.stat().st_mtime < CHECKPOINT_EVERY_S
 
 
 def is_in_chain(head: ChainHead) -> bool:
     """Tell whether the chain in the database has exactly this link."""
     if head == GENESIS:
         return True
-    return AuditSeal.objects.filter(position=head.position, hash=head.hash).exists()
+    return head_of_chain(upto=head.position) == head
 
 
-def list_heads() -> list[ChainHead]:
-    """Return every saved head once, by position.
+def newest_checkpoint() -> Checkpoint | None:
+    """Return the newest checkpoint; None if there is none that is signed."""
+    return _newest(checkpoint_folder())
 
-    Raises:
-        ValueError: A line is malformed.
+
+def read_checkpoints() -> SavedCheckpoints:
+    """Return every saved head once, by position, and what is wrong with the files.
+
+    May run while a sealer saves: the newest one is read first, so no past one is missed.
     """
-    folder = Path(settings.CONTINUITY_HOME) / "audit"
-    lines = [
-        line
-        for name in ("checkpoints.jsonl", "head.json")
-        if (folder / name).exists()
-        for line in (folder / name).read_text().splitlines()
-    ]
-    return sorted({_head(line) for line in lines}, key=lambda head: head.position)
+    folder = checkpoint_folder()
+    faults: list[str] = []
+    newest, past = ([*_readable(folder / name, faults)] for name in (HEAD, PAST))
+    last = 0
+    for checkpoint in past:
+        faults.extend(_missing(last + 1, checkpoint.number - 1))
+        last = checkpoint.number
+    for checkpoint in newest:
+        faults.extend(_missing(last + 1, checkpoint.number))
+    if past and not _lines(folder / HEAD):
+        faults.append(f"{HEAD} is missing: the newest checkpoint was deleted")
+    heads = {checkpoint.head for checkpoint in [*newest, *past]}
+    return SavedCheckpoints(sorted(heads, key=lambda head: head.position), faults)
 
 
-def _newest(folder: Path) -> ChainHead | None:
+def _readable(path: Path, faults: list[str]) -> Iterator[Checkpoint]:
+    """Yield the checkpoints of a file; add the lines that are none to the faults."""
+    for line in _lines(path):
+        try:
+            yield _checkpoint(line)
+        except ValueError as unreadable:
+            faults.append(f"{path.name}: {unreadable}")
+
+
+def _missing(first: int, last: int) -> list[str]:
+    if last < first:
+        return []
+    if first == last:
+        return [f"{PAST}: checkpoint {first} is missing"]
+    return [f"{PAST}: checkpoints {first} to {last} are missing"]
+
+
+def start_anew(head: ChainHead) -> Path | None:
+    """Move the checkpoints aside and save this head as the first of new ones.
+
+    Returns:
+        The folder of the previous checkpoints; None if there were none.
+    """
+    aside = checkpoint_folder() / time.strftime("replaced-%Y%m%dT%H%M%S", time.gmtime())
+    with _locked() as folder:
+        for name in (HEAD, PAST):
+            if (folder / name).exists():
+                aside.mkdir(mode=0o700, exist_ok=True)
+                (folder / name).rename(aside / name)
+    save_head(head, next_id=None)
+    return aside if aside.exists() else None
+
+
+def _lines(path: Path) -> list[str]:
     try:
-        return _head((folder / "head.json").read_text())
-    except FileNotFoundError:
-        return None
+        return path.read_text(errors="replace").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _newest(folder: Path) -> Checkpoint | None:
+    lines = _lines(folder / HEAD)
+    try:
+        return _checkpoint(lines[0]) if lines else None
     except ValueError:
         log.error("the newest audit checkpoint cannot be read; run `manage.py verify_audit`")
         return None
 
 
-def _head(line: str) -> ChainHead:
+def _checkpoint(line: str) -> Checkpoint:
     try:
         fields = json.loads(line)
-        return ChainHead(int(fields["position"]), str(fields["hash"]))
-    except (ValueError, TypeError, KeyError) as error:
+        proof = str(fields.pop("proof"))
+        head = ChainHead(int(fields["position"]), str(fields["hash"]))
+        checkpoint = Checkpoint(head, fields["at"], fields["next_id"], int(fields["number"]))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"a checkpoint cannot be read: {line[:80]!r}") from error
+    if not mac_matches(_PURPOSE, _body(checkpoint), proof):
+        raise ValueError(f"a checkpoint is not signed by Continuity: {line[:80]!r}")
+    return checkpoint
 
 
-def _line(head: ChainHead) -> str:
-    return json.dumps({"position": head.position, "hash": head.hash, "at": int(time.time())}) + "\n"
+def _body(checkpoint: Checkpoint) -> bytes:
+    fields = {
+        "position": checkpoint.head.position,
+        "hash": checkpoint.head.hash,
+        "at": checkpoint.at,
+        "next_id": checkpoint.next_id,
+        "number": checkpoint.number,
+    }
+    return json.dumps(fields).encode()
 
 
-def _append(folder: Path, head: ChainHead) -> None:
-    with (folder / "checkpoints.jsonl").open("a") as file:
-        file.write(_line(head))
+def _line(checkpoint: Checkpoint) -> str:
+    body = _body(checkpoint)
+    return f'{body.decode()[:-1]}, "proof": "{mac(_PURPOSE, body)}"}}\n'
+
+
+def _last_number(past: Path) -> int:
+    """Return the number of the last past checkpoint that is signed; 0 if there is none."""
+    for line in reversed(_lines(past)):
+        try:
+            return _checkpoint(line).number
+        except ValueError:
+            continue
+    return 0
+
+
+def _append(folder: Path, head: ChainHead, number: int) -> None:
+    with (folder / PAST).open("a") as file:
+        file.write(_line(Checkpoint(head, int(time.time()), None, number)))
         file.flush()
         os.fsync(file.fileno())
 
 
-def _replace(path: Path, head: ChainHead) -> None:
+def _replace(path: Path, line: str) -> None:
     fd, draft = tempfile.mkstemp(dir=path.parent, prefix=".head-")
     with os.fdopen(fd, "w") as file:
-        file.write(_line(head))
+        file.write(line)
         file.flush()
         os.fsync(file.fileno())
     Path(draft).replace(path)

@@ -2,7 +2,17 @@
 
 Writers never wait for the sealer, because it seals committed rows only. It seals rows in the order
 in which it finds them, not by id, so that rows of a transaction that commits late are sealed too.
-Each search starts at a low-water mark below which no id can appear any more.
+
+Where it looks for new rows:
+
+- above a low-water mark, below which no id can appear any more. A row that Continuity did not write
+  never moves the mark, and the mark returns to the beginning if the ids do;
+- by time, which the MAC of a row covers, every few seconds: rows of the last half minute, whatever
+  their ids;
+- page by page through the whole log, an hour after the last time.
+
+It judges each row by itself. A row that it cannot seal is refused: logged, recorded once in the
+audit log as `audit.row_refused`, and passed over.
 """
 
 from __future__ import annotations
@@ -10,29 +20,43 @@ from __future__ import annotations
 import fcntl
 import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
-from django.db import (
-    DatabaseError,
-    InterfaceError,
-    close_old_connections,
-    connection,
-    transaction,
-)
-from django.db.models import Exists, OuterRef
+from django.db import close_old_connections, connection, transaction
 
-from decisions.audit.chain import GENESIS, ChainHead, head_of_chain, seals_after
-from decisions.audit.checkpoints import save_head
-from decisions.audit.record import is_genuine
+from decisions.audit.chain import (
+    GENESIS,
+    ChainHead,
+    StoredSeal,
+    head_of_chain,
+    is_our_link,
+    seals_after,
+)
+from decisions.audit.checkpoints import is_in_chain, newest_checkpoint, save_head
+from decisions.audit.incidents import record_missing_checkpoints, record_refusal
+from decisions.audit.stored import (
+    LOWEST_ID,
+    StoredRow,
+    fault_of,
+    fetch_stored,
+    id_after,
+    row_columns,
+)
 from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction
 POLL_EVERY_S = 0.25
+RECENT_EVERY_S = 5.0  # how often rows are looked for by time,
+RECENT = timedelta(seconds=30)  # and how far before the last time: clocks of writers may differ
+LOOK_BACK_EVERY_S = 3600.0
+MAX_REFUSALS = 100  # refused rows that one process logs and records; it passes over all
 STOP_S = 10.0  # how long `stop` waits
 _ADVISORY_LOCK = 0x436F6E7453656C  # an arbitrary number, the same in every process
 
@@ -47,6 +71,13 @@ _LAST_ID = """
     SELECT coalesce(pg_sequence_last_value(
         pg_get_serial_sequence('decisions_auditentry', 'id')::regclass), 0)
 """
+# A seal that has the row's id is read with it, to be checked: a forged one does not count.
+_PAGE = """
+    SELECT {columns}, s.position, s.entry_id, s.mac, s.prev, s.hash
+    FROM decisions_auditentry e LEFT JOIN decisions_auditseal s ON s.entry_id = e.id
+    WHERE e.id >= %s {more} ORDER BY e.id LIMIT %s
+"""
+_RECENT = "AND e.created_at >= %s"
 log = logging.getLogger(__name__)
 
 
@@ -61,6 +92,19 @@ class _Pending:
     writers: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A row, and the seal that has its id, if any."""
+
+    row: StoredRow
+    seal: StoredSeal | None
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the sealer wrote the seal, for this row."""
+        return self.seal is not None and self.seal.mac == self.row.mac and is_our_link(*self.seal)
+
+
 class Sealer:
     """Seals new rows on a background thread, from `start` to `stop`.
 
@@ -68,8 +112,12 @@ class Sealer:
     """
 
     def __init__(self) -> None:
-        self._settled = 0
+        self._next_id: int | None = None  # the mark; None: not read from the checkpoint yet
+        self._newest_sealed = LOWEST_ID  # the highest id of the rows that were found sealed
         self._pending: _Pending | None = None
+        self._recent_from = datetime.now(UTC)
+        self._recent_due = self._look_back_due = 0.0  # on the monotonic clock
+        self._look_back_from = LOWEST_ID
         self._saved = GENESIS
         self._refused: set[int] = set()
         self._stopping = threading.Event()
@@ -80,116 +128,210 @@ class Sealer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the current batch and stop the thread."""
+        """Seal what is committed by now, and stop the thread."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(STOP_S)
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
+        is_last = False
+        while not is_last:
+            is_last = self._stopping.wait(POLL_EVERY_S)
             close_old_connections()
             try:
                 self.seal_all()
-            except (DatabaseError, InterfaceError, OSError) as error:
-                log.warning("sealing of audit rows failed, retrying: %s", error)
+                if not is_last and time.monotonic() >= self._look_back_due:
+                    self.look_back()
+            except Exception:  # whatever it is: the rows that follow have to be sealed
+                log.exception("sealing of audit rows failed, retrying")
                 connection.close()
-            self._stopping.wait(POLL_EVERY_S)
         connection.close()
 
     def seal_all(self) -> int:
-        """Seal all unsealed rows and save the new head outside the database; return their number.
+        """Seal all new rows and save the new head outside the database; return their number.
 
         Does nothing while another sealer holds the lock. Commits each batch.
 
         Raises:
             DatabaseError, OSError: Earlier batches stay sealed.
         """
-        sealed, settled, after = 0, self._newly_settled(), self._settled
+        if self._next_id is None:
+            self._next_id = self._continue_from_checkpoint()
+        settled = self._newly_settled()
+        sealed, is_complete = self._seal_from(self._next_id)
+        if is_complete:
+            self._next_id = max(self._next_id, id_after(min(settled, self._newest_sealed)))
+        return sealed + self._seal_recent()
+
+    def _seal_recent(self) -> int:
+        """Seal the rows of the last seconds that have an id below the mark."""
+        if time.monotonic() < self._recent_due:
+            return 0
+        started_at = datetime.now(UTC)
+        since = connection.ops.adapt_datetimefield_value(self._recent_from - RECENT)
+        sealed, is_complete = self._seal_from(LOWEST_ID, _RECENT, [since])
+        if is_complete:
+            self._recent_from = started_at
+            self._recent_due = time.monotonic() + RECENT_EVERY_S
+        return sealed
+
+    def look_back(self) -> None:
+        """Seal rows in the next page of the whole log, whatever their ids and times."""
+        with _sealing_lock() as is_held:
+            if not is_held:
+                return
+            found = _page(self._look_back_from)
+            before, head = self._seal(found)
+        self._save_head(before, head)
+        if len(found) == BATCH_SIZE:
+            self._look_back_from = id_after(found[-1].row.id)
+        else:
+            self._look_back_from = LOWEST_ID
+            self._look_back_due = time.monotonic() + LOOK_BACK_EVERY_S
+
+    def _continue_from_checkpoint(self) -> int:
+        """Return the id at which to start: that of the newest checkpoint, if it is signed and the
+        chain still has its head; else the lowest.
+        """
+        checkpoint = newest_checkpoint()
+        if checkpoint is None or checkpoint.next_id is None or not is_in_chain(checkpoint.head):
+            return LOWEST_ID
+        self._newest_sealed = checkpoint.next_id - 1
+        self._recent_from = min(self._recent_from, datetime.fromtimestamp(checkpoint.at, UTC))
+        return checkpoint.next_id
+
+    def _seal_from(
+        self, first: int, more: str = "", params: Sequence[Any] = ()
+    ) -> tuple[int, bool]:
+        """Seal the rows from an id on; return their number, and whether all rows were seen."""
+        sealed = 0
         while True:
             with _sealing_lock() as is_held:
                 if not is_held:
-                    return sealed
-                found = _unsealed(after)
-                head = self._seal(found)
-            self._save_head(head)
-            sealed += len(found)
-            if len(found) < BATCH_SIZE or self._stopping.is_set():
-                break
-            after = found[-1].id
-        if len(found) < BATCH_SIZE:
-            self._settled = max(self._settled, settled)
-        return sealed
+                    return sealed, False
+                found = _page(first, more, params)
+                before, head = self._seal(found)
+            self._save_head(before, head)
+            sealed += head.position - before.position
+            if len(found) < BATCH_SIZE:
+                return sealed, True
+            if self._stopping.is_set():
+                return sealed, False
+            first = id_after(found[-1].row.id)
 
-    def _seal(self, found: list[AuditEntry]) -> ChainHead:
-        head = head_of_chain()
-        genuine = self._genuine(found) if found else []
-        if genuine:
-            seals = seals_after(head, ((entry.id, entry.mac) for entry in genuine))
-            with transaction.atomic():
-                AuditSeal.objects.bulk_create(seals)
-            head = ChainHead(seals[-1].position, seals[-1].hash)
-        return head
+    def _seal(self, found: list[_Found]) -> tuple[ChainHead, ChainHead]:
+        """Add the rows to the chain that can be; return its head before and after."""
+        before = head_of_chain()
+        wanted = [one.row for one in self._sealable(found)]
+        if not wanted:
+            return before, before
+        occupied = AuditSeal.objects.filter(position__gt=before.position)
+        seals = seals_after(
+            before,
+            ((row.id, row.mac) for row in wanted),
+            occupied=occupied.values_list("position", flat=True),
+        )
+        with transaction.atomic():
+            AuditSeal.objects.bulk_create(seals)
+        self._newest_sealed = max(self._newest_sealed, *(row.id for row in wanted))
+        return before, ChainHead(seals[-1].position, seals[-1].hash)
 
-    def _genuine(self, found: list[AuditEntry]) -> list[AuditEntry]:
-        """Return the rows with a valid MAC, without copies; log the others, which stay unsealed."""
-        macs = [entry.mac for entry in found]
-        sealed = set(AuditSeal.objects.filter(mac__in=macs).values_list("mac", flat=True))
-        genuine = []
-        for entry in found:
-            if entry.mac not in sealed and is_genuine(entry):
-                genuine.append(entry)
-                sealed.add(entry.mac)
-            elif entry.id not in self._refused:
-                self._refused.add(entry.id)
-                log.error(
-                    "an audit row was not written by Continuity and is not sealed; run `manage.py"
-                    " verify_audit`",
-                    extra={"entryId": entry.id},
-                )
-        return genuine
+    def _sealable(self, found: list[_Found]) -> list[_Found]:
+        """Return the rows that have no seal yet; refuse those that cannot have one."""
+        wanted: dict[str, _Found] = {}
+        for one in found:
+            if one.is_sealed:
+                self._newest_sealed = max(self._newest_sealed, one.row.id)
+            elif reason := _fault_of(one):
+                self._refuse(one.row.id, reason)
+            elif one.row.mac in wanted:
+                self._refuse(one.row.id, f"it is a copy of row {wanted[one.row.mac].row.id}")
+            else:
+                wanted[one.row.mac] = one
+        taken = AuditSeal.objects.filter(mac__in=list(wanted)) if wanted else []
+        for seal in taken:
+            self._refuse(wanted.pop(seal.mac).row.id, f"seal {seal.position} has its MAC already")
+        return list(wanted.values())
 
-    def _save_head(self, head: ChainHead) -> None:
-        if head != self._saved:
-            save_head(head)
-            self._saved = head
+    def _refuse(self, row_id: int, reason: str) -> None:
+        if row_id in self._refused or len(self._refused) > MAX_REFUSALS:
+            return
+        self._refused.add(row_id)
+        if len(self._refused) > MAX_REFUSALS:
+            log.error("further audit rows are not sealed; run `manage.py verify_audit`")
+            return
+        log.error(
+            "an audit row was not written by Continuity and is not sealed; run `manage.py"
+            " verify_audit`",
+            extra={"entryId": row_id, "reason": reason},
+        )
+        record_refusal(row_id, reason)
+
+    def _save_head(self, before: ChainHead, head: ChainHead) -> None:
+        if head == self._saved:
+            return
+        is_new = not save_head(head, next_id=self._next_id)
+        self._saved = head
+        if is_new and before != GENESIS:
+            log.error("the audit checkpoints are missing; run `manage.py verify_audit`")
+            record_missing_checkpoints(head.position)
 
     def _newly_settled(self) -> int:
         """Return the id up to which no further row can appear.
 
-        On SQLite, which has one writer at a time, ids are committed in order.
+        On SQLite, which has one writer at a time, ids are committed in order. If the ids have moved
+        back below the mark, the search begins again.
         """
         if connection.vendor != "postgresql":
-            return AuditEntry.objects.order_by("-id").values_list("id", flat=True).first() or 0
+            last_id = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first()
+            self._restart_below(last_id)
+            return last_id if last_id is not None else LOWEST_ID
         with connection.cursor() as cursor:
             cursor.execute(_LAST_ID)  # before the writers: later ones take higher ids
             last_id = int(cursor.fetchone()[0])
             cursor.execute(_WRITERS)
             writers = frozenset(name for (name,) in cursor.fetchall())
+        self._restart_below(last_id)
         if self._pending is None:
             self._pending = _Pending(last_id, writers)
         if self._pending.writers & writers:
-            return self._settled
+            return LOWEST_ID
         settled = self._pending.last_id
         self._pending = _Pending(last_id, writers)
         return settled
 
+    def _restart_below(self, last_id: int | None) -> None:
+        if self._next_id is None or last_id is None or last_id >= self._next_id - 1:
+            return
+        log.error(
+            "the ids of audit rows have moved back: rows were removed, or the sequence was changed;"
+            " run `manage.py verify_audit`",
+            extra={"lastId": last_id, "nextId": self._next_id},
+        )
+        self._next_id = self._newest_sealed = LOWEST_ID
+        self._pending = None
 
-def _unsealed(after: int) -> list[AuditEntry]:
-    sealed = AuditSeal.objects.filter(entry_id=OuterRef("id"))
-    rows = AuditEntry.objects.filter(id__gt=after).exclude(Exists(sealed))
-    return list(rows.order_by("id")[:BATCH_SIZE])
+
+def _fault_of(found: _Found) -> str | None:
+    """Return why a row without a valid seal cannot be sealed; None if it can."""
+    if found.seal is None:
+        return fault_of(found.row)
+    if is_our_link(*found.seal):
+        return "another row was sealed under its id"
+    return f"seal {found.seal.position} has its id and is forged"
 
 
-def unsealed_backlog(at_most: int) -> tuple[int, datetime | None]:
-    """Return the number of rows to be sealed, counted up to `at_most`, and the time of the oldest.
-
-    Only rows after the newest seal count; `verify_audit` reports earlier unsealed rows.
-    """
-    newest = AuditSeal.objects.order_by("-position").values_list("entry_id", flat=True).first()
-    sealed = AuditSeal.objects.filter(entry_id=OuterRef("id"))
-    rows = AuditEntry.objects.filter(id__gt=newest or 0).exclude(Exists(sealed)).order_by("id")
-    written = list(rows.values_list("created_at", flat=True)[:at_most])
-    return len(written), min(written, default=None)
+def _page(first: int, more: str = "", params: Sequence[Any] = ()) -> list[_Found]:
+    statement = _PAGE.format(columns=row_columns(), more=more)
+    rows = fetch_stored(statement, [first, *params, BATCH_SIZE])
+    width = len(StoredRow._fields)
+    return [
+        _Found(
+            StoredRow._make(values[:width]),
+            None if values[width] is None else StoredSeal._make(values[width:]),
+        )
+        for values in rows
+    ]
 
 
 @contextmanager

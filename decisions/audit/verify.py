@@ -5,37 +5,48 @@ Reads in batches in the order of the chain, in constant memory, without a long t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import repeat
 from multiprocessing import get_context
-from typing import NamedTuple
 
 from django.db import connection
 
-from decisions.audit.chain import GENESIS, ChainHead, head_of_chain, is_our_link
-from decisions.audit.checkpoints import list_heads
-from decisions.audit.record import canonical_forms, is_mac_of
+from decisions.audit.backlog import LATE_S, age_s
+from decisions.audit.chain import (
+    GENESIS,
+    ChainHead,
+    StoredSeal,
+    head_of_chain,
+    is_our_link,
+)
+from decisions.audit.checkpoints import read_checkpoints
+from decisions.audit.incidents import ROW_REFUSED, list_open_incidents
+from decisions.audit.stored import (
+    HIGHEST_ID,
+    LOWEST_ID,
+    StoredRow,
+    fault_of,
+    fetch_stored,
+    id_after,
+    moment_of,
+    row_columns,
+)
 from decisions.models import AuditSeal
 
 BATCH_SIZE = 5000
 MAX_MESSAGES = 20  # faults that are described; all are counted
-_POSTGRESQL_TIME = "to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')"
-_SQLITE_TIME = "e.created_at || ''"  # as text: Django would parse a column
-_COLUMNS = (
-    "e.id, e.tenant_id, e.workspace_id, e.action, e.actor, e.resource_type, e.resource_id,"
-    " e.metadata, {time}, e.mac"
-)
 _SEALED = """
     SELECT s.position, s.entry_id, s.mac, s.prev, s.hash, {columns}
     FROM decisions_auditseal s LEFT JOIN decisions_auditentry e ON e.id = s.entry_id
-    WHERE s.position > %s AND s.position <= %s ORDER BY s.position
+    WHERE s.position >= %s AND s.position <= %s ORDER BY s.position LIMIT %s
 """
 _UNSEALED = """
     SELECT {columns}, EXISTS (SELECT 1 FROM decisions_auditseal c WHERE c.mac = e.mac)
-    FROM decisions_auditentry e WHERE e.id > %s
+    FROM decisions_auditentry e WHERE e.id >= %s
       AND NOT EXISTS (SELECT 1 FROM decisions_auditseal s WHERE s.entry_id = e.id)
     ORDER BY e.id LIMIT %s
 """
@@ -43,32 +54,7 @@ _TWICE = (
     "SELECT mac, min(entry_id), max(entry_id) FROM decisions_auditseal"
     " GROUP BY mac HAVING count(*) > 1 LIMIT 20"
 )
-_OUTSIDE = "SELECT min(position) FROM decisions_auditseal WHERE position < 1"
-
-
-class AuditRow(NamedTuple):
-    """An audit row as the database returns it."""
-
-    id: int
-    tenant_id: str
-    workspace_id: str
-    action: str
-    actor: str
-    resource_type: str
-    resource_id: str
-    metadata: str
-    created_at: str  # in UTC; SQLite omits a zero fraction
-    mac: str
-
-
-class SealRow(NamedTuple):
-    """A seal as the database returns it."""
-
-    position: int
-    entry_id: int
-    mac: str
-    prev: str
-    hash: str
+_EXISTS = "SELECT 1 FROM decisions_auditentry WHERE id = %s"
 
 
 @dataclass
@@ -77,7 +63,7 @@ class AuditReport:
 
     sealed: int = 0
     unsealed: int = 0
-    oldest_unsealed: datetime | None = None
+    oldest_unsealed_s: float = 0.0
     checkpoints: int = 0
     faults: int = 0
     messages: list[str] = field(default_factory=list)
@@ -103,26 +89,28 @@ def check_audit_log(processes: int = 1) -> AuditReport:
             process must have no threads.
     """
     report = AuditReport()
-    try:
-        saved = list_heads()
-    except ValueError as unreadable:
-        saved = []
-        report.add(f"CONTINUITY_HOME/audit: {unreadable}")
-    report.checkpoints = len(saved)
+    saved = read_checkpoints()
+    report.checkpoints = len(saved.heads)
+    for fault in saved.faults:
+        report.add(f"CONTINUITY_HOME/audit: {fault}")
     # Read after the checkpoints: a running sealer saves no head beyond its committed chain.
     last = head_of_chain().position
-    for part in _parts(_spans(last, processes), saved):
+    if last and not saved.heads and not saved.faults:
+        report.add(
+            "CONTINUITY_HOME/audit has no checkpoint: they were deleted, or this is not the home of"
+            " a scheduler"
+        )
+    for part in _parts(_spans(last, processes), saved.heads):
         report.join(part)
-    for lost in sorted({head.position for head in saved if head.position > last}):
+    for lost in sorted({head.position for head in saved.heads if head.position > last}):
         report.add(f"seal {lost}: a checkpoint has it as head, but the chain ends at {last}")
     _check_unsealed(report)
     with connection.cursor() as cursor:
         cursor.execute(_TWICE)
         for _, first, second in cursor.fetchall():
             report.add(f"rows {first} and {second}: one is a copy of the other")
-        cursor.execute(_OUTSIDE)
-        if (outside := cursor.fetchone()[0]) is not None:
-            report.add(f"seal {outside}: not a position of the chain")
+    _check_outside(report, last)
+    _check_incidents(report)
     return report
 
 
@@ -144,133 +132,134 @@ def _parts(spans: list[tuple[int, int]], saved: list[ChainHead]) -> Iterator[Aud
 def _check_span(span: tuple[int, int], saved: list[ChainHead]) -> AuditReport:
     """Verify the links of one part of the chain, their rows and the checkpoints among them."""
     report, (position, last) = AuditReport(), span
-    before = _head_at(position)
+    before = _hashes_before(position)
     checkpoints: dict[int, set[str]] = {}
     for head in saved:
         checkpoints.setdefault(head.position, set()).add(head.hash)
-    for link, row in _links(position, last):
+    for link, row in _links(position + 1, last):
         if link.position != position + 1:
             report.add(_missing(position + 1, link.position - 1))
-            before = None
+            before = set()
         position, report.sealed = link.position, report.sealed + 1
         if fault := _fault_of_link(link, before, checkpoints):
             report.add(f"{_where(link)}: {fault}")
-        before = ChainHead(position, link.hash)
+        # The link after a forged one may follow it, or the link that was there before.
+        before = {link.hash} if is_our_link(*link) else before | {link.hash}
         _check_sealed_row(report, link, row)
     if position < last:
         report.add(_missing(position + 1, last))
     return report
 
 
-def _head_at(position: int) -> ChainHead | None:
-    """Return the link at a position; None if it is missing, which the part that has it reports."""
+def _hashes_before(position: int) -> set[str]:
+    """Return the hashes that the link after this position may follow; none if the link at the
+    position is missing, which the part that has it reports.
+    """
     if position == 0:
-        return GENESIS
+        return {GENESIS.hash}
     found = AuditSeal.objects.filter(position=position).values_list("hash", flat=True).first()
-    return ChainHead(position, found) if found is not None else None
+    return set() if found is None else {found, head_of_chain(upto=position).hash}
 
 
 def _fault_of_link(
-    link: SealRow, before: ChainHead | None, checkpoints: dict[int, set[str]]
+    link: StoredSeal, before: set[str], checkpoints: dict[int, set[str]]
 ) -> str | None:
     if not is_our_link(*link):
         return "the seal is not what the sealer wrote"
-    if before is not None and link.prev != before.hash:
-        return f"it does not follow seal {before.position}"
+    if before and link.prev not in before:
+        return f"it does not follow seal {link.position - 1}"
     if link.position in checkpoints and checkpoints[link.position] != {link.hash}:
         return "it differs from the head in a checkpoint"
     return None
 
 
-def _check_sealed_row(report: AuditReport, link: SealRow, row: AuditRow | None) -> None:
+def _check_sealed_row(report: AuditReport, link: StoredSeal, row: StoredRow | None) -> None:
     if row is None:
         report.add(f"{_where(link)}: the row was removed")
-    elif not is_genuine_row(row):
-        report.add(f"{_where(link)}: the row was edited{_what(row)}")
+    elif fault := fault_of(row):
+        report.add(f"{_where(link)}: the row was edited ({fault}): {row}")
     elif row.mac != link.mac:
-        report.add(f"{_where(link)}: the row was replaced by another{_what(row)}")
+        report.add(f"{_where(link)}: the row was replaced by another: {row}")
 
 
-def _where(link: SealRow) -> str:
+def _where(link: StoredSeal) -> str:
     return f"row {link.entry_id} (seal {link.position})"
 
 
 def _check_unsealed(report: AuditReport) -> None:
     seen: dict[str, int] = {}
+    late, now = 0, datetime.now(UTC)
     for row, has_twin in _unsealed_rows():
         report.unsealed += 1
-        at = moment_of(row)
-        if report.oldest_unsealed is None or (at is not None and at < report.oldest_unsealed):
-            report.oldest_unsealed = at
-        if not is_genuine_row(row):
-            report.add(f"row {row.id} (not sealed): not written by Continuity{_what(row)}")
+        waits_s = age_s(moment_of(row.created_at), now)
+        report.oldest_unsealed_s = max(report.oldest_unsealed_s, waits_s)
+        if fault := fault_of(row):
+            report.add(f"row {row.id} (not sealed): not written by Continuity ({fault}): {row}")
         elif has_twin or row.mac in seen:
-            report.add(f"row {row.id} (not sealed): it is a copy of another row{_what(row)}")
+            report.add(f"row {row.id} (not sealed): it is a copy of another row: {row}")
+        else:
+            late += waits_s > LATE_S
         if len(seen) < BATCH_SIZE:
             seen[row.mac] = row.id
+    if late:
+        report.add(
+            f"{late} rows are over a minute old and not sealed, so they can be removed without a"
+            " trace: check that a scheduler runs, and the clocks of its machine and the others"
+        )
 
 
-def is_genuine_row(row: AuditRow) -> bool:
-    """Tell whether a row, as the database returns it, is unchanged since `record` wrote it."""
-    try:
-        at = iso(row.created_at)
-        for form in canonical_forms(*row[1:7], metadata=row.metadata, created_at=at):
-            if is_mac_of(form, row.mac):
-                return True
-    except (ValueError, TypeError, ArithmeticError):
-        pass
-    return False
+def _check_outside(report: AuditReport, last: int) -> None:
+    """Find seals before the first position, and forged ones beyond the end of the chain."""
+    for link, _ in _links(LOWEST_ID, 0):
+        report.add(f"seal {link.position}: not a position of the chain")
+    for link, row in _links(last + 1, HIGHEST_ID):
+        if not is_our_link(*link):  # the others were added since
+            report.add(f"{_where(link)}: the seal is not what the sealer wrote")
+            _check_sealed_row(report, link, row)
 
 
-def iso(at: str) -> str:
-    """Convert a time as the database returns it to the form that the MAC covers."""
-    text = f"{at[:10]}T{at[11:]}"
-    return f"{text}+00:00" if len(text) == 26 else f"{text}.000000+00:00"
-
-
-def moment_of(row: AuditRow) -> datetime | None:
-    """Return a row's time of creation; None if the column is not a time."""
-    try:
-        return datetime.fromisoformat(iso(row.created_at))
-    except (ValueError, TypeError):
-        return None
-
-
-def _statement(text: str) -> str:
-    time = _POSTGRESQL_TIME if connection.vendor == "postgresql" else _SQLITE_TIME
-    return text.format(columns=_COLUMNS.format(time=time))
-
-
-def _links(after: int, last: int) -> Iterator[tuple[SealRow, AuditRow | None]]:
-    for start in range(after, last, BATCH_SIZE):
-        with connection.cursor() as cursor:
-            cursor.execute(_statement(_SEALED), [start, min(start + BATCH_SIZE, last)])
-            found = cursor.fetchall()
-        for values in found:
-            yield (
-                SealRow._make(values[:5]),
-                None if values[5] is None else AuditRow._make(values[5:]),
+def _check_incidents(report: AuditReport) -> None:
+    """Report what the sealer recorded and nobody has accepted."""
+    for row in list_open_incidents():
+        details = json.loads(row.metadata)
+        if row.action != ROW_REFUSED:
+            report.add(
+                f"row {row.id}: the checkpoints were missing when seal {details['position']} was"
+                f" the newest, at {row.created_at}"
+            )
+        elif not fetch_stored(_EXISTS, [int(row.resource_id)]):
+            report.add(
+                f"row {row.resource_id}: it was refused by the sealer and removed since"
+                f" ({details['reason']}, at {row.created_at})"
             )
 
 
-def _unsealed_rows() -> Iterator[tuple[AuditRow, bool]]:
-    after = -(2**62)
-    while True:
-        with connection.cursor() as cursor:
-            cursor.execute(_statement(_UNSEALED), [after, BATCH_SIZE])
-            found = cursor.fetchall()
+def _links(first: int, last: int) -> Iterator[tuple[StoredSeal, StoredRow | None]]:
+    """Yield the seals at these positions, each with the row of its id, if there is one."""
+    statement = _SEALED.format(columns=row_columns())
+    while found := fetch_stored(statement, [first, last, BATCH_SIZE]):
         for values in found:
-            yield AuditRow._make(values[:10]), bool(values[10])
+            yield (
+                StoredSeal._make(values[:5]),
+                None if values[5] is None else StoredRow._make(values[5:]),
+            )
         if len(found) < BATCH_SIZE:
             return
-        after = found[-1][0]
+        first = id_after(found[-1][0])
+
+
+def _unsealed_rows() -> Iterator[tuple[StoredRow, bool]]:
+    first = LOWEST_ID
+    statement = _UNSEALED.format(columns=row_columns())
+    while found := fetch_stored(statement, [first, BATCH_SIZE]):
+        for values in found:
+            yield StoredRow._make(values[:-1]), bool(values[-1])
+        if len(found) < BATCH_SIZE:
+            return
+        first = id_after(found[-1][0])
 
 
 def _missing(first: int, last: int) -> str:
     if first == last:
         return f"seal {first}: it is missing from the chain"
     return f"seals {first} to {last}: they are missing from the chain"
-
-
-def _what(row: AuditRow) -> str:
-    return f": {row.action} {row.resource_type} {row.resource_id} by {row.actor}"

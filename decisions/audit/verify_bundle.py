@@ -132,7 +132,7 @@ def check_bundle(path: Path) -> BundleReport:
             try:
                 for problem in verification.line(number, record):
                     report.add(number, problem)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 report.add(number, f"it lacks the fields of its type ({type(error).__name__})")
     return report
 

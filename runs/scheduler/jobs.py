@@ -43,8 +43,8 @@ class Scheduler:
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Run the jobs until `stopping` is set; a job that cannot reach the database or the storage
-        is tried again at its next interval.
+        """Run the jobs until `stopping` is set. A job that fails stops no other job, and is tried
+        again at its next interval.
         """
         jobs = self._jobs()
         due = [0.0] * len(jobs)
@@ -88,6 +88,9 @@ class Scheduler:
             job()
         except (DatabaseError, InterfaceError, OSError) as error:
             log.warning("the job %s failed and is tried again later: %s", _name(job), error)
+            connection.close()
+        except Exception:  # a defect, or a row that cannot be read: the other jobs have to run
+            log.exception("the job %s failed and is tried again later", _name(job))
             connection.close()
 
 

@@ -9,8 +9,14 @@ import pytest
 from django.db.utils import OperationalError
 
 from config import health
+from decisions.audit import backlog
+from decisions.audit.record import AuditEvent, record
+from decisions.audit.sealer import Sealer
+from decisions.models import AuditEntry
+from runs.installation.health.checks import check_audit
 from runs.models import Worker
 from runs.worker.worker import WorkerProcess
+from tests.support.audit.audit_attacks import attack
 from tests.support.rest.rest import json_of
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]
@@ -20,7 +26,7 @@ def parts(response: httpx.Response, status: int) -> dict[str, Any]:
     answer = json_of(response, status)
     assert answer["ready"] is (status == 200)
     found: dict[str, Any] = answer["parts"]
-    assert set(found) == {"database", "redis", "worker"}
+    assert set(found) == {"database", "redis", "worker", "audit"}
     return found
 
 
@@ -46,6 +52,39 @@ def test_an_installation_without_a_worker_is_not_ready_and_says_what_to_do(
     found = parts(anonymous.get("/readyz"), 503)
     assert (found["database"]["ok"], found["redis"]["ok"]) == (True, True)
     assert "manage.py worker" in found["worker"]["reason"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_audit_rows_without_a_seal_for_over_a_minute_are_reported(
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(AuditEvent("run.started", "local", "run", "run_1", "ten_1", "ws_1"))
+    parts(anonymous.get("/readyz"), 200)
+    assert check_audit().verdict == "ok"
+    monkeypatch.setattr(backlog, "LATE_S", 0.0)
+    found = parts(anonymous.get("/readyz"), 503)["audit"]
+    assert found["reason"].endswith(
+        "Start a scheduler: `manage.py scheduler`. If one runs, see `manage.py verify_audit`."
+    )
+    assert check_audit().verdict == "bad"
+    Sealer().seal_all()
+    parts(anonymous.get("/readyz"), 200)
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_row_that_the_sealer_refuses_stays_reported(
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its id is far below those around the head of the chain."""
+    record(AuditEvent("run.started", "local", "run", "run_1", "ten_1", "ws_1"))
+    Sealer().seal_all()
+    row = AuditEntry.objects.latest("id").id
+    attack("INSERT INTO {rows} (id, {copied}) SELECT -5, {forged} FROM {rows}", id=row)
+    Sealer().look_back()
+    Sealer().seal_all()
+    monkeypatch.setattr(backlog, "LATE_S", 0.0)
+    reason = parts(anonymous.get("/readyz"), 503)["audit"]["reason"]
+    assert reason.startswith("1 audit row has no seal, the oldest for ")
 
 
 def test_a_worker_whose_heartbeat_stops_is_not_live(

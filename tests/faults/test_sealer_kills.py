@@ -9,7 +9,7 @@ from functools import partial
 
 from django.db import connection
 
-from decisions.audit.checkpoints import list_heads
+from decisions.audit.checkpoints import read_checkpoints
 from decisions.audit.record import AuditEvent, record_all
 from decisions.audit.verify import check_audit_log
 from decisions.models import AuditEntry, AuditSeal
@@ -65,5 +65,5 @@ def test_sealers_killed_while_sealing_leave_one_complete_chain(
     report = check_audit_log()
     assert (report.faults, report.unsealed) == (0, 0), report.messages
     installation.wait_until(
-        lambda: list_heads()[-1].position == AuditSeal.objects.count(), "no checkpoint"
+        lambda: read_checkpoints().heads[-1].position == AuditSeal.objects.count(), "no checkpoint"
     )

@@ -17,6 +17,7 @@ _LINK_PAGE = "decisions/views/confirmation_page.py"
 _RECORD = "decisions/audit/record.py"
 _VERIFY = "decisions/audit/verify.py"
 _SEALER = "decisions/audit/sealer.py"
+_STORED = "decisions/audit/stored.py"
 _CHECKPOINTS = "decisions/audit/checkpoints.py"
 _QUERY = "decisions/audit/query.py"
 _BUNDLE = "decisions/audit/bundle.py"
@@ -605,6 +606,7 @@ _DECIDING = (
 _AUDIT = "tests/decisions/audit/test_append_only_rows.py"
 _SEALING = "tests/decisions/audit/test_sealer.py"
 _CHECK = "tests/decisions/audit/test_tamper_detection.py"
+_ATTACKS = "tests/decisions/audit/test_attack_table.py::test_an_attack_is_answered"
 _FORGED = f"{_CHECK}::test_a_row_with_a_wrong_mac_is_never_sealed"
 
 
@@ -676,7 +678,7 @@ _AUDIT_LOG = (
     Guard(
         "audit-edited-row",
         "verify_audit finds a sealed row that was edited",
-        Patch(_VERIFY, old="elif not is_genuine_row(row):", new="elif False:"),
+        Patch(_VERIFY, old="elif fault := fault_of(row):", new="elif fault := None:"),
         failing_test=f"{_CHECK}::test_an_edited_row_is_found[actor = 'x']",
     ),
     Guard(
@@ -710,8 +712,8 @@ _AUDIT_LOG = (
         "verify_audit finds a row that was inserted without the key",
         Patch(
             _VERIFY,
-            old="        if not is_genuine_row(row):\n",
-            new="        if False:\n",
+            old="        if fault := fault_of(row):\n",
+            new="        if fault := None:\n",
         ),
         failing_test=_FORGED,
     ),
@@ -734,7 +736,11 @@ _AUDIT_LOG = (
     Guard(
         "seal-mac",
         "verify_audit finds a seal that was edited",
-        Patch(_VERIFY, old="if not is_our_link(*link):", new="if False:"),
+        Patch(
+            _VERIFY,
+            old="    if not is_our_link(*link):\n        return",
+            new="    if False:\n        return",
+        ),
         failing_test=f"{_CHECK}::test_an_edited_seal_is_found[hash]",
     ),
     Guard(
@@ -742,7 +748,7 @@ _AUDIT_LOG = (
         "verify_audit finds a genuine seal that does not follow the one before",
         Patch(
             _VERIFY,
-            old="if before is not None and link.prev != before.hash:",
+            old="if before and link.prev not in before:",
             new="if False:",
         ),
         failing_test=f"{_CHECK}::test_seals_of_two_genuine_chains_are_found",
@@ -758,8 +764,8 @@ _AUDIT_LOG = (
         "verify_audit finds a seal before the first position",
         Patch(
             _VERIFY,
-            old="if (outside := cursor.fetchone()[0]) is not None:",
-            new="if (outside := None) is not None:",
+            old="for link, _ in _links(LOWEST_ID, 0):",
+            new="for link, _ in ():",
         ),
         failing_test=f"{_CHECK}::test_a_seal_before_the_first_position_is_found",
     ),
@@ -778,7 +784,7 @@ _AUDIT_LOG = (
         "verify_audit finds by a checkpoint that the end of the chain was removed",
         Patch(
             _VERIFY,
-            old="for lost in sorted({head.position for head in saved if head.position > last}):",
+            old="for lost in sorted({head.position for head in saved.heads if head.position > last}):",
             new="for lost in ():",
         ),
         failing_test=f"{_CHECK}::test_a_removed_log_is_found",
@@ -786,13 +792,13 @@ _AUDIT_LOG = (
     Guard(
         "checkpoint-is-kept",
         "A checkpoint that the chain lost is kept when sealing continues",
-        Patch(_CHECKPOINTS, old="            _append(folder, saved)\n", new=""),
+        Patch(_CHECKPOINTS, old="            _append(folder, saved.head, number)\n", new=""),
         failing_test=f"{_CHECK}::test_a_checkpoint_that_the_chain_lost_is_kept_when_sealing_continues",
     ),
     Guard(
         "checkpoint-is-saved",
         "The newest head of the chain is saved outside of the database",
-        Patch(_SEALER, old="            self._save_head(head)\n", new=""),
+        Patch(_SEALER, old="            self._save_head(before, head)\n", new=""),
         failing_test=f"{_SEALING}::test_the_newest_head_is_stored_outside_the_database",
     ),
     Guard(
@@ -800,8 +806,8 @@ _AUDIT_LOG = (
         "A row that was written without the key is never sealed",
         Patch(
             _SEALER,
-            old="if entry.mac not in sealed and is_genuine(entry):",
-            new="if entry.mac not in sealed:",
+            old="        return fault_of(found.row)\n",
+            new="        return None\n",
         ),
         failing_test=_FORGED,
     ),
@@ -810,8 +816,8 @@ _AUDIT_LOG = (
         "A copy of a sealed row does not stop the sealer",
         Patch(
             _SEALER,
-            old="if entry.mac not in sealed and is_genuine(entry):",
-            new="if is_genuine(entry):",
+            old="taken = AuditSeal.objects.filter(mac__in=list(wanted)) if wanted else []",
+            new="taken = AuditSeal.objects.none()",
         ),
         failing_test=f"{_CHECK}::test_a_copy_of_a_genuine_row_is_found_and_never_sealed",
     ),
@@ -820,6 +826,63 @@ _AUDIT_LOG = (
         "A row that is committed late is sealed too",
         Patch(_SEALER, old="if self._pending.writers & writers:", new="if False:"),
         failing_test=f"{_SEALING}::test_a_row_that_commits_late_is_sealed_late",
+    ),
+    Guard(
+        "sealer-mark",
+        "A row that Continuity did not write does not move the sealer's mark",
+        Patch(_SEALER, old="id_after(min(settled, self._newest_sealed))", new="id_after(settled)"),
+        failing_test=f"{_SEALING}::test_a_forged_row_does_not_move_the_mark",
+    ),
+    Guard(
+        "sealer-ids-moved-back",
+        "The sealer begins again if the ids move back",
+        Patch(_SEALER, old="or last_id >= self._next_id - 1:", new="or last_id:"),
+        failing_test=f"{_SEALING}::test_rows_are_sealed_after_the_sequence_moved_back",
+    ),
+    Guard(
+        "sealer-recent-rows",
+        "The sealer finds recent rows whatever their ids",
+        Patch(_SEALER, old="return sealed + self._seal_recent()", new="return sealed"),
+        failing_test=f"{_SEALING}::test_a_recent_row_with_a_low_id_is_sealed",
+    ),
+    Guard(
+        "sealer-forged-seal",
+        "A forged seal does not count as the seal of a row",
+        Patch(
+            _SEALER,
+            old="and self.seal.mac == self.row.mac and is_our_link(*self.seal)",
+            new="",
+        ),
+        failing_test=f"{_ATTACKS}[forge_a_seal_for_a_future_row]",
+    ),
+    Guard(
+        "audit-duplicate-keys",
+        "verify_audit finds metadata in which a key occurs twice",
+        Patch(_STORED, old="if len(found) != len(pairs):", new="if False:"),
+        failing_test=f"{_ATTACKS}[edit_into_duplicate_keys]",
+    ),
+    Guard(
+        "audit-late-rows",
+        "verify_audit fails on rows without a seal that are over a minute old",
+        Patch(_VERIFY, old="    if late:\n", new="    if False:\n"),
+        failing_test=f"{_ATTACKS}[set_the_clock_back]",
+    ),
+    Guard(
+        "audit-missing-checkpoints",
+        "verify_audit fails if the checkpoints were deleted and the sealer made new ones",
+        Patch(_SEALER, old="            record_missing_checkpoints(head.position)\n", new=""),
+        failing_test=f"{_ATTACKS}[delete_the_checkpoints_and_go_on]",
+    ),
+    Guard(
+        "scheduler-broad-except",
+        "A job of the scheduler that fails with any error stops no other job",
+        Patch(
+            "runs/scheduler/jobs.py",
+            old="        except Exception:  # a defect",
+            new="        except OSError:  # a defect",
+        ),
+        failing_test="tests/runs/scheduler/test_jobs.py::"
+        "test_a_job_that_fails_stops_neither_the_others_nor_the_scheduler[error1]",
     ),
     Guard(
         "sealer-lock",

@@ -19,6 +19,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from artifacts.storage.blobs import blob_path, blob_storage
 from decisions.audit.record import AuditEvent, record
+from decisions.audit.sealer import Sealer
 from decisions.authorization.confirmations import expire_unused_approvals
 from decisions.security.keys import key_fingerprints
 from runs.installation.backups import postgresql_dump, sqlite_file
@@ -179,7 +180,7 @@ def _end_approvals_and_sessions(report: ReportLine) -> dict[str, int]:
 
 def _finish(manifest: Manifest, keys: list[str], report: ReportLine) -> None:
     """Migrate the embedded database, end what the backup must not bring back, and record the
-    restore in the audit log.
+    restore in the audit log, and seal its rows.
     """
     if keys:
         settings.CONTINUITY_SECRET_KEYS = keys  # this process started with others
@@ -196,5 +197,7 @@ def _finish(manifest: Manifest, keys: list[str], report: ReportLine) -> None:
             return
         details = {"madeAt": manifest.made_at, **ended}
         record(AuditEvent("installation.restored", "command", "installation", "", "", "", details))
+        if set(manifest.key_marks) <= set(key_fingerprints()):
+            Sealer().seal_all()  # what was committed just before the backup, and this row
     except DatabaseError as error:
         raise BackupError(f"Restored, but the database does not answer: {error}.") from None

@@ -26,6 +26,7 @@ from packaging.requirements import Requirement
 from decisions.identity.tokens import EXPIRY_WARNING, list_expiring_tokens
 from decisions.presentation.formatting import ago
 from runners.errors import ToolFailed
+from runs.installation.health.status import describe_late_sealing
 from runs.installation.home import redis_server
 from runs.installation.home.errors import PortTaken
 from runs.installation.home.listen import FIRST_PORT, listen
@@ -61,6 +62,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_database()
     yield check_totals()
     yield check_tokens()
+    yield check_audit()
     yield check_redis()
     yield check_artifacts()
     yield check_port()
@@ -170,6 +172,18 @@ def check_tokens() -> CheckResult:
     more = f" and {len(expiring) - 5} more" if len(expiring) > 5 else ""
     recovery = "Create new ones with `manage.py create_token`, and send those instead."
     return CheckResult("note", "tokens", f"expire soon: {named}{more}", recovery)
+
+
+def check_audit() -> CheckResult:
+    """Check that the scheduler seals audit rows; `manage.py verify_audit` checks the whole log."""
+    try:
+        late = describe_late_sealing()
+    except DatabaseError:
+        return CheckResult("note", "audit", "not checked: see the database")
+    if late:
+        what, _, recovery = late.partition(". ")
+        return CheckResult("bad", "audit", what, recovery)
+    return CheckResult("ok", "audit", "every row of the last minutes is sealed, or will be soon")
 
 
 def check_redis() -> CheckResult:

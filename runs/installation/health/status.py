@@ -15,9 +15,10 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Min, Q
 
-from decisions.audit.sealer import unsealed_backlog
+from decisions.audit.backlog import unsealed_rows
 from decisions.infra.processes import has_ended
 from decisions.models import Confirmation, ConfirmationStatus
+from decisions.presentation.formatting import duration
 from runs.models import Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
 from runs.queries.totals import totals_by_status
@@ -101,10 +102,23 @@ def count_live_workers() -> int:
     return len(_live_workers.list_live())
 
 
+def describe_late_sealing() -> str | None:
+    """Return what is wrong if audit rows have had no seal for over a minute; else None."""
+    unsealed = unsealed_rows(MAX_COUNTED)
+    if not unsealed.is_late:
+        return None
+    rows = "1 audit row has" if unsealed.number == 1 else f"{unsealed.number} audit rows have"
+    return (
+        f"{rows} no seal, the oldest for {duration(unsealed.oldest_s * 1000)}. Start a scheduler:"
+        " `manage.py scheduler`. If one runs, see `manage.py verify_audit`."
+    )
+
+
 def read_installation_status() -> InstallationStatus:
     """Return the numbers behind /metrics.
 
-    Makes eight queries, none of which reads more of an index than the waiting and running rows.
+    Makes nine queries. None reads more of an index than the waiting and running rows, and the
+    audit rows of the last minutes.
     """
     now = datetime.now(UTC)
     slots = Slot.objects.aggregate(
@@ -112,6 +126,7 @@ def read_installation_status() -> InstallationStatus:
     )
     waiting = Confirmation.objects.filter(status=ConfirmationStatus.WAITING, expires_at__gt=now)
     due = WebhookDelivery.objects.filter(status=DeliveryStatus.PENDING, next_try_at__lte=now)
+    unsealed = unsealed_rows(MAX_COUNTED)
     return InstallationStatus(
         runs=totals_by_status(),
         queue=_queue(now),
@@ -120,7 +135,7 @@ def read_installation_status() -> InstallationStatus:
         workers=_live_workers.list_live(),
         confirmations=_backlog(waiting, "created_at", now),
         deliveries=_backlog(due, "next_try_at", now),
-        unsealed=backlog_of(*unsealed_backlog(MAX_COUNTED), now),
+        unsealed=Backlog(unsealed.number, unsealed.oldest_s),
     )
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from decisions.audit.incidents import accept_incidents
+from decisions.audit.record import command_actor
 from decisions.audit.verify import AuditReport, check_audit_log
 from decisions.audit.verify_bundle import check_bundle, describe_head
 from decisions.presentation.formatting import duration
 from runs.installation.home.prepare import prepare_home
-
-LATE_S = 60.0  # a row that is not sealed by then suggests that no scheduler runs
 
 
 class Command(BaseCommand):
@@ -32,17 +31,33 @@ class Command(BaseCommand):
             help="a file of export_audit or export_evidence to verify instead, without a database",
         )
 
+        parser.add_argument(
+            "--accept-incidents",
+            metavar="REASON",
+            help="record that what the sealer found is known (docs/audit.md), then verify",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         """Verify, and print the result."""
         if options["bundle"]:
             self._check_bundle(options["bundle"])
             return
         prepare_home()
+        if options["accept_incidents"] is not None:
+            self._accept(options["accept_incidents"].strip())
         started_at = time.monotonic()
         report = check_audit_log(processes=os.cpu_count() or 1)
         took_s = time.monotonic() - started_at
         self._print_faults("The audit log", report.faults, report.messages)
         self.stdout.write(_summary(report, took_s))
+
+    def _accept(self, reason: str) -> None:
+        if not reason:
+            raise CommandError("--accept-incidents: give the reason; it is recorded.")
+        accepted = accept_incidents(reason=reason, actor=command_actor())
+        self.stdout.write(f"Accepted: {accepted.incidents} incidents.")
+        if accepted.moved_to:
+            self.stdout.write(f"The previous checkpoints are in {accepted.moved_to}.")
 
     def _check_bundle(self, name: str) -> None:
         try:
@@ -74,10 +89,5 @@ def _summary(report: AuditReport, took_s: float) -> str:
     )
     if not report.unsealed:
         return text
-    text += f"\nNot sealed yet: {report.unsealed}"
-    if report.oldest_unsealed is not None:
-        age_s = (datetime.now(UTC) - report.oldest_unsealed).total_seconds()
-        text += f", the oldest for {duration(max(0.0, age_s) * 1000)}"
-        if age_s > LATE_S:
-            text += ". Check that a scheduler runs: an unsealed row can be removed without a trace"
-    return text + "."
+    oldest = duration(report.oldest_unsealed_s * 1000)
+    return f"{text}\nNot sealed yet: {report.unsealed}, the oldest for {oldest}."

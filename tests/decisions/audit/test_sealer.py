@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
+from decisions.audit import sealer as sealer_module
 from decisions.audit.chain import head_of_chain
-from decisions.audit.checkpoints import list_heads
+from decisions.audit.checkpoints import newest_checkpoint, read_checkpoints
 from decisions.audit.record import AuditEvent, record, record_all
 from decisions.audit.sealer import BATCH_SIZE, Sealer
 from decisions.audit.verify import check_audit_log
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, AuditSeal
+from tests.support.audit.audit_attacks import attack, move_sequence
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.waiting import wait_until
 
@@ -61,8 +66,11 @@ def test_the_newest_head_is_stored_outside_the_database() -> None:
     for number in range(3):
         record(audit_event(f"run_{number}"))
         Sealer().seal_all()
-    assert list_heads()[-1] == head_of_chain()
-    assert [head.position for head in list_heads()] == [1, 3]  # the first checkpoint and the newest
+    assert read_checkpoints().heads[-1] == head_of_chain()
+    assert [head.position for head in read_checkpoints().heads] == [
+        1,
+        3,
+    ]  # the first checkpoint and the newest
 
 
 @on_postgresql
@@ -100,8 +108,85 @@ def test_the_settled_position_passes_gaps_of_rolled_back_rows() -> None:
     record(audit_event("done"))
     for _ in range(3):
         sealer.seal_all()
-    assert sealer._settled == AuditEntry.objects.get().id
+    assert sealer._next_id == AuditEntry.objects.get().id + 1
     assert sealed() == ["done"]
+
+
+def sealer_by_id() -> Sealer:
+    """Return a sealer that looks for new rows by their ids alone."""
+    sealer = Sealer()
+    sealer._recent_due = math.inf
+    return sealer
+
+
+def test_a_forged_row_does_not_move_the_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealer_module, "MAX_REFUSALS", 0)  # their record would be a newer row
+    record(audit_event("one"))
+    newest, sealer = AuditEntry.objects.get().id, sealer_by_id()
+    with move_sequence(newest + 1000):
+        attack("INSERT INTO {rows} (id, {copied}) SELECT id + 1000, {forged} FROM {rows}")
+        for _ in range(3):
+            sealer.seal_all()
+    assert sealer._next_id is not None
+    assert sealer._next_id < newest + 1000
+
+
+def test_rows_are_sealed_after_the_sequence_moved_back() -> None:
+    record(audit_event("one"))
+    newest, sealer = AuditEntry.objects.get().id, sealer_by_id()
+    with move_sequence(newest + 1000):
+        record(audit_event("far"))
+        for _ in range(3):
+            sealer.seal_all()
+        attack("DELETE FROM {rows} WHERE id > %(id)s", id=newest)
+    with move_sequence(newest):
+        record(audit_event("near"))
+        for _ in range(3):
+            sealer.seal_all()
+    assert AuditSeal.objects.filter(entry_id=newest + 1).exists()
+
+
+def test_a_recent_row_with_a_low_id_is_sealed() -> None:
+    sealer = Sealer()
+    record(audit_event("one"))
+    sealer.seal_all()
+    record(audit_event("two"))
+    attack("UPDATE {rows} SET id = -7 WHERE resource_id = 'two'")
+    sealer._recent_due = 0.0
+    sealer.seal_all()
+    assert sealed() == ["one", "two"]
+
+
+def test_a_sealer_starts_where_the_checkpoint_was_saved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sealer, read = Sealer(), list[int]()
+    for number in range(5):
+        record(audit_event(f"run_{number}"))
+        sealer.seal_all()
+    record(audit_event("last"))
+    read_page = sealer_module._page
+
+    def count_and_read(*args: Any) -> Any:
+        found = read_page(*args)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(sealer_module, "_page", count_and_read)
+    assert sealer_by_id().seal_all() == 1
+    assert sum(read) <= 3
+
+
+@pytest.mark.parametrize("change", ["position", "next_id", "proof"])
+def test_a_checkpoint_that_is_not_signed_is_not_used(fresh_checkpoints: Path, change: str) -> None:
+    record(audit_event("one"))
+    for _ in range(3):
+        Sealer().seal_all()
+    head = fresh_checkpoints / "head.json"
+    fields = json.loads(head.read_text())
+    head.write_text(json.dumps({**fields, change: 10**12}))
+    assert newest_checkpoint() is None
+    assert "head.json: a checkpoint" in check_audit_log().messages[0]
 
 
 def test_concurrent_sealers_create_one_chain() -> None:
@@ -141,7 +226,7 @@ def test_an_unwritable_home_directory_does_not_stop_sealing(fresh_checkpoints: P
     assert sealed() == ["one"]
     fresh_checkpoints.unlink()
     sealer.seal_all()
-    assert list_heads() == [head_of_chain()]
+    assert read_checkpoints().heads[-1] == head_of_chain()
     fresh_checkpoints.mkdir(exist_ok=True)
 
 

@@ -1,0 +1,438 @@
+# ruff: noqa: S608  (attacks are plain SQL)
+"""What `verify_audit` answers to each attack of a person who owns the database but not the keys.
+
+The attacker lifts every trigger and check of the database. Between the steps of an attack the
+sealer goes on sealing, as in a running installation.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, tzinfo
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection, transaction
+
+from decisions.audit.record import AuditEvent, record
+from decisions.audit.sealer import Sealer
+from decisions.models import AuditEntry, AuditSeal
+from tests.support.audit.audit_attacks import attack, checks_lifted, move_sequence
+
+POSTGRESQL = connection.vendor == "postgresql"
+FAR = 10**12
+_COPY = "INSERT INTO {rows} (id, {copied}) SELECT %(new)s, {copied} FROM {rows} WHERE id = %(id)s"
+_FORGE = "INSERT INTO {rows} (id, {copied}) SELECT %(new)s, {forged} FROM {rows} WHERE id = %(id)s"
+_EDIT_TEXT = "UPDATE {rows} SET metadata = %(text)s WHERE id = %(id)s"
+
+
+class Log:
+    """Ten sealed rows and the sealer that goes on sealing; `ids` are the rows', oldest first."""
+
+    def __init__(self) -> None:
+        self.sealer = Sealer()
+        self.write(10)
+        self.ids = list(AuditEntry.objects.order_by("id").values_list("id", flat=True))
+
+    def write(self, count: int = 1) -> int:
+        """Write rows and let the sealer work; return the id of the newest."""
+        for number in range(count):
+            record(an_event(number))
+        self.seal()
+        newest: int = AuditEntry.objects.order_by("-created_at").values_list("id", flat=True)[0]
+        return newest
+
+    def seal(self) -> None:
+        """Let the sealer make three passes, as it does within a second."""
+        for _ in range(3):
+            self.sealer.seal_all()
+
+
+def an_event(number: int) -> AuditEvent:
+    metadata = {"tool": "bash.exec", "n": number}
+    return AuditEvent("tool.called", "local", "run", f"run_{number}", "ten_1", "ws_1", metadata)
+
+
+@pytest.fixture
+def log(db: None) -> Iterator[Log]:
+    """Return a log with a chain and checkpoints of its own; everything is rolled back."""
+    folder = Path(settings.CONTINUITY_HOME) / "audit"
+    shutil.rmtree(folder, ignore_errors=True)
+    with move_sequence(None):
+        yield Log()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def verify_audit(*options: str) -> tuple[int, str]:
+    """Return the exit status of the command and what it prints."""
+    out = StringIO()
+    try:
+        call_command("verify_audit", *options, stdout=out)
+    except CommandError as error:
+        return error.returncode, out.getvalue() + str(error)
+    return 0, out.getvalue()
+
+
+def insert_without_the_key(log: Log) -> None:
+    attack(_FORGE, id=log.ids[0], new=log.ids[-1] + 5)
+    log.seal()
+
+
+def insert_a_copy(log: Log) -> None:
+    attack(_COPY, id=log.ids[0], new=log.ids[-1] + 5)
+    log.seal()
+
+
+def insert_far_ahead(log: Log) -> None:
+    attack(_COPY, id=log.ids[0], new=FAR)
+    log.seal()
+    attack("DELETE FROM {rows} WHERE id = %(new)s", new=FAR)
+
+
+def insert_far_ahead_and_move_the_sequence_back(log: Log) -> None:
+    """The rows that follow are sealed, so that the removal of one is found."""
+    with move_sequence(FAR):
+        attack(_COPY, id=log.ids[0], new=FAR)
+        log.seal()
+        attack("DELETE FROM {rows} WHERE id = %(new)s", new=FAR)
+    with move_sequence(log.ids[-1]):
+        newest = log.write(3)
+        attack("DELETE FROM {rows} WHERE id = %(id)s", id=newest)
+
+
+def move_the_sequence_ahead_and_back(log: Log) -> None:
+    with move_sequence(FAR):
+        log.write()
+    with move_sequence(log.ids[-1]):
+        newest = log.write(3)
+        attack("DELETE FROM {rows} WHERE id = %(id)s", id=newest)
+
+
+def number_new_rows_below_the_old(log: Log) -> None:
+    record(an_event(77))
+    newest = AuditEntry.objects.latest("created_at").id
+    attack("UPDATE {rows} SET id = -7 WHERE id = %(id)s", id=newest)
+    log.sealer.look_back()
+    log.seal()
+    attack("DELETE FROM {rows} WHERE id = -7")
+
+
+def edit(log: Log) -> None:
+    attack("UPDATE {rows} SET actor = 'x' WHERE id = %(id)s", id=log.ids[4])
+
+
+def delete(log: Log) -> None:
+    attack("DELETE FROM {rows} WHERE id = %(id)s", id=log.ids[4])
+
+
+def delete_with_its_seal(log: Log) -> None:
+    delete(log)
+    attack("DELETE FROM {seals} WHERE position = 5")
+
+
+def swap(log: Log) -> None:
+    attack(
+        "UPDATE {rows} SET id = -1 WHERE id = %(a)s",
+        "UPDATE {rows} SET id = %(a)s WHERE id = %(b)s",
+        "UPDATE {rows} SET id = %(b)s WHERE id = -1",
+        a=log.ids[2],
+        b=log.ids[6],
+    )
+
+
+def renumber(log: Log) -> None:
+    attack("UPDATE {rows} SET id = %(new)s WHERE id = %(id)s", id=log.ids[4], new=FAR)
+
+
+def close_the_gap(log: Log) -> None:
+    delete_with_its_seal(log)
+    attack(
+        "UPDATE {seals} SET position = -position WHERE position > 5",
+        "UPDATE {seals} SET position = -position - 1 WHERE position < 0",
+    )
+
+
+def cut_the_end_off(log: Log) -> None:
+    attack(
+        "DELETE FROM {rows} WHERE id >= %(id)s",
+        "DELETE FROM {seals} WHERE entry_id >= %(id)s",
+        id=log.ids[7],
+    )
+
+
+def remove_everything(log: Log) -> None:
+    verb = "TRUNCATE" if POSTGRESQL else "DELETE FROM"
+    attack(f"{verb} {{rows}}", f"{verb} {{seals}}", changes_rows=False)
+
+
+def forge_a_seal_for_a_future_row(log: Log) -> None:
+    attack(
+        "INSERT INTO {seals} (position, entry_id, mac, prev, hash)"
+        " SELECT -1, max(id) + 1, 'x', '', '' FROM {rows}"
+    )
+    with move_sequence(log.ids[-1]):
+        log.write()
+    attack("DELETE FROM {rows} WHERE id = %(id)s", id=log.ids[-1] + 1)
+    attack("DELETE FROM {seals} WHERE position = -1")
+
+
+def forge_the_last_possible_seal(log: Log) -> None:
+    attack(
+        "INSERT INTO {seals} (position, entry_id, mac, prev, hash)"
+        f" VALUES ({2**63 - 1}, -99, 'x', '', '')"
+    )
+    log.write(2)
+    assert AuditSeal.objects.filter(position__gt=10).count() == 3
+
+
+def forge_the_next_seal(log: Log) -> None:
+    attack(
+        "INSERT INTO {seals} (position, entry_id, mac, prev, hash) VALUES (11, -99, 'x', '', '')"
+    )
+    log.write(2)
+    assert list(AuditSeal.objects.values_list("position", flat=True).order_by("position"))[10:] == [
+        11,
+        12,
+        13,
+    ]
+
+
+def forge_metadata(text: str) -> Callable[[Log], None]:
+    """Return the attack that inserts a row with this metadata before genuine rows."""
+
+    def insert(log: Log) -> None:
+        columns = "tenant_id, workspace_id, action, actor, resource_type, resource_id, created_at"
+        with checks_lifted():
+            attack(
+                f"INSERT INTO {{rows}} (id, {columns}, mac, metadata) SELECT %(new)s, {columns},"
+                " mac, %(text)s FROM {rows} WHERE id = %(id)s",
+                id=log.ids[0],
+                new=log.ids[-1] + 1,
+                text=text,
+            )
+        with move_sequence(log.ids[-1] + 1):
+            log.write(2)
+        assert AuditSeal.objects.filter(position__gt=10).count() == 2 + 1  # and the refusal
+
+    insert.__name__ = f"forge_metadata {text[:20]}"
+    return insert
+
+
+def insert_undecodable_text(log: Log) -> None:
+    forge_metadata("{}")(log)
+    attack("UPDATE {rows} SET actor = CAST(x'ff41' AS TEXT) WHERE id = %(id)s", id=log.ids[-1] + 1)
+    log.write(2)
+    assert AuditSeal.objects.count() == 10 + 2 + 1 + 2
+
+
+def edit_into_duplicate_keys(log: Log) -> None:
+    text = '{"tool": "echo", "tool": "bash.exec", "n": 4}'
+    with checks_lifted(text_metadata=True):
+        attack(_EDIT_TEXT, id=log.ids[4], text=text)
+
+
+def edit_into_escaped_keys(log: Log) -> None:
+    """SQLite's JSON functions compare keys as they are written."""
+    attack(_EDIT_TEXT, id=log.ids[4], text='{"\\u0074ool": "bash.exec", "n": 4}')
+
+
+def edit_into_a_long_fraction(log: Log) -> None:
+    record(AuditEvent("tool.called", "local", "run", "run_f", "ten_1", "ws_1", {"n": 0.1}))
+    log.seal()
+    newest = AuditEntry.objects.latest("created_at").id
+    attack(_EDIT_TEXT, id=newest, text='{"n": 0.1000000000000000000001}')
+
+
+def edit_the_era(log: Log) -> None:
+    attack(
+        "UPDATE {rows} SET created_at = (left(created_at::text, 26) || '+00 BC')::timestamptz"
+        " WHERE id = %(id)s",
+        id=log.ids[4],
+    )
+
+
+def edit_the_storage_class(log: Log) -> None:
+    attack("UPDATE {rows} SET metadata = CAST(metadata AS BLOB) WHERE id = %(id)s", id=log.ids[4])
+
+
+def checkpoints() -> Path:
+    return Path(settings.CONTINUITY_HOME) / "audit"
+
+
+def delete_the_checkpoints(log: Log) -> None:
+    shutil.rmtree(checkpoints())
+
+
+def delete_the_checkpoints_and_go_on(log: Log) -> None:
+    shutil.rmtree(checkpoints())
+    log.write(2)
+
+
+def delete_the_newest_checkpoint(log: Log) -> None:
+    (checkpoints() / "head.json").unlink()
+
+
+def delete_past_checkpoints(log: Log) -> None:
+    log.write()
+    (checkpoints() / "checkpoints.jsonl").unlink()
+
+
+def restore_an_old_database(log: Log) -> None:
+    """Three rows and their seals are gone, as after a restore; then the installation goes on."""
+    cut_the_end_off(log)
+    log.sealer = Sealer()
+    log.write(5)
+
+
+def leave_rows_unsealed(log: Log) -> None:
+    _write_unsealed(timedelta(minutes=2))
+
+
+def set_the_clock_back(log: Log) -> None:
+    """To a clock that was set back by an hour, rows that wait for their seal look new forever."""
+    _write_unsealed(timedelta(hours=-1))
+
+
+class Clock:
+    """A clock that is behind."""
+
+    def __init__(self, behind: timedelta) -> None:
+        self.behind = behind
+
+    def now(self, zone: tzinfo) -> datetime:
+        return datetime.now(zone) - self.behind
+
+
+def _write_unsealed(age: timedelta) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("decisions.audit.record.datetime", Clock(age))
+        record(an_event(1))
+
+
+def set_the_clock_back_while_sealing(log: Log) -> None:
+    for days in (1, 400):
+        _write_unsealed(timedelta(days=days))
+        log.seal()
+
+
+def nothing(log: Log) -> None:
+    """Is no attack."""
+
+
+ATTACKS: list[tuple[Callable[[Log], None], str, int]] = [
+    (nothing, "The audit log is intact: 10 sealed rows", 0),
+    (insert_without_the_key, "(not sealed): not written by Continuity", 1),
+    (insert_a_copy, "(not sealed): it is a copy of another row", 1),
+    (insert_far_ahead, "was refused by the sealer and removed since", 1),
+    (insert_far_ahead_and_move_the_sequence_back, "(seal 14): the row was removed", 1),
+    (move_the_sequence_ahead_and_back, "(seal 14): the row was removed", 1),
+    (number_new_rows_below_the_old, "row -7 (seal 11): the row was removed", 1),
+    (edit, "(seal 5): the row was edited", 1),
+    (delete, "(seal 5): the row was removed", 1),
+    (delete_with_its_seal, "seal 5: it is missing from the chain", 1),
+    (swap, "(seal 3): the row was replaced by another", 1),
+    (renumber, "(seal 5): the row was removed", 1),
+    (close_the_gap, "(seal 5): the seal is not what the sealer wrote", 1),
+    (cut_the_end_off, "seal 10: a checkpoint has it as head, but the chain ends at 7", 1),
+    (remove_everything, "seal 10: a checkpoint has it as head, but the chain ends at 0", 1),
+    (forge_a_seal_for_a_future_row, "was refused by the sealer and removed since", 1),
+    (forge_the_last_possible_seal, "(seal 9223372036854775807): the seal is not what", 1),
+    (forge_the_next_seal, "(seal 11): the seal is not what the sealer wrote", 1),
+    (forge_metadata('{"a": 1e5000}'), "(not sealed): not written by Continuity", 1),
+    (forge_metadata("{}"), "(not sealed): not written by Continuity", 1),
+    (delete_the_checkpoints, "no checkpoint", 1),
+    (delete_the_checkpoints_and_go_on, "the checkpoints were missing when seal 12", 1),
+    (delete_the_newest_checkpoint, "head.json is missing", 1),
+    (delete_past_checkpoints, "checkpoints.jsonl: checkpoint 1 is missing", 1),
+    (restore_an_old_database, "(seal 10): it differs from the head in a checkpoint", 1),
+    (leave_rows_unsealed, "1 rows are over a minute old and not sealed", 1),
+    (set_the_clock_back, "1 rows are over a minute old and not sealed", 1),
+    (set_the_clock_back_while_sealing, "The audit log is intact: 12 sealed rows", 0),
+]
+ON_POSTGRESQL: list[tuple[Callable[[Log], None], str, int]] = [
+    (edit_into_duplicate_keys, '(seal 5): the row was edited (the key "tool" occurs twice)', 1),
+    (edit_into_a_long_fraction, "(seal 11): the row was edited", 1),
+    (edit_the_era, "(seal 5): the row was edited", 1),
+]
+ON_SQLITE: list[tuple[Callable[[Log], None], str, int]] = [
+    (edit_into_duplicate_keys, '(seal 5): the row was edited (the key "tool" occurs twice)', 1),
+    (edit_into_a_long_fraction, "(seal 11): the row was edited", 1),
+    (edit_into_escaped_keys, "(seal 5): the row was edited", 1),
+    (edit_the_storage_class, "(seal 5): the row was edited", 1),
+    (forge_metadata('{"a": NaN}'), "(not sealed): not written by Continuity", 1),
+    (forge_metadata('{"a": -Infinity}'), "(not sealed): not written by Continuity", 1),
+    (forge_metadata('{"a": '), "(not sealed): not written by Continuity", 1),
+    (forge_metadata("[" * 200_000), "(not sealed): not written by Continuity", 1),
+    (insert_undecodable_text, "(not sealed): not written by Continuity", 1),
+]
+
+
+TABLE = ATTACKS + (ON_POSTGRESQL if POSTGRESQL else ON_SQLITE)
+
+
+@pytest.mark.parametrize(
+    ("attack_log", "answer", "exit_status"),
+    TABLE,
+    ids=[attack_log.__name__ for attack_log, _, _ in TABLE],
+)
+def test_an_attack_is_answered(
+    log: Log, attack_log: Callable[[Log], None], answer: str, exit_status: int
+) -> None:
+    attack_log(log)
+    status, output = verify_audit()
+    assert answer in output
+    assert status == exit_status
+
+
+REFUSED = [
+    '{"a": NaN}',
+    '{"a": Infinity}',
+    '{"a": ',
+    '{"a": "\\u0000"}' if POSTGRESQL else "'x'",
+]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_the_database_refuses_metadata_that_is_not_json(log: Log, text: str) -> None:
+    with pytest.raises(DatabaseError), transaction.atomic():
+        attack(_EDIT_TEXT, id=log.ids[4], text=text)
+
+
+@pytest.mark.skipif(not POSTGRESQL, reason="SQLite stores the text")
+def test_postgresql_keeps_the_last_of_duplicate_keys(log: Log) -> None:
+    attack(_EDIT_TEXT, id=log.ids[4], text='{"tool": "echo", "tool": "bash.exec", "n": 4}')
+    assert AuditEntry.objects.get(id=log.ids[4]).metadata == {"tool": "bash.exec", "n": 4}
+    assert verify_audit()[0] == 0
+
+
+def test_an_operator_accepts_incidents_but_no_later_ones(log: Log) -> None:
+    insert_far_ahead(log)
+    delete_the_checkpoints_and_go_on(log)
+    assert verify_audit()[0] == 1
+    status, output = verify_audit("--accept-incidents", "a drill on 23 November")
+    assert (status, "Accepted: 2 incidents." in output) == (0, True)
+    log.seal()
+    assert verify_audit()[0] == 0
+    delete_the_checkpoints_and_go_on(log)
+    assert verify_audit()[0] == 1
+
+
+def test_an_operator_accepts_an_older_database_with_a_reason(log: Log) -> None:
+    restore_an_old_database(log)
+    assert verify_audit()[0] == 1
+    with pytest.raises(CommandError, match="give the reason"):
+        call_command("verify_audit", "--accept-incidents", " ")
+    status, output = verify_audit("--accept-incidents", "restored the backup of Monday")
+    assert (status, "The previous checkpoints are in" in output) == (0, True)
+    assert len(list(checkpoints().glob("replaced-*/head.json"))) == 1
+    log.write()
+    assert verify_audit()[0] == 0
+
+
+def test_accepting_incidents_accepts_no_other_fault(log: Log) -> None:
+    edit(log)
+    assert verify_audit("--accept-incidents", "no reason")[0] == 1
