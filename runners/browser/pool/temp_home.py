@@ -13,7 +13,6 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "continuity-browser-"
@@ -30,24 +29,6 @@ class BrowserHome:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         # Renamed to the pattern of `sweep_homes` only now, so that it is never found unlocked.
         self.path = hidden.rename(base / hidden.name.removeprefix("."))
-
-    @contextlib.contextmanager
-    def as_tmpdir(self) -> Iterator[None]:
-        """Set TMPDIR to this directory for child processes that are started inside the block.
-
-        Playwright has no option for it. This process's own temporary directory does not change,
-        because Python determines it before.
-        """
-        tempfile.gettempdir()
-        before = os.environ.get("TMPDIR")
-        os.environ["TMPDIR"] = str(self.path)
-        try:
-            yield
-        finally:
-            if before is None:
-                os.environ.pop("TMPDIR", None)
-            else:
-                os.environ["TMPDIR"] = before
 
     def remove(self) -> None:
         """Kill the processes that use the directory and delete it; safe to call twice."""

@@ -5,14 +5,11 @@ They are still ended whole, and have limits of memory, processor time and file s
 
 from __future__ import annotations
 
-import os
 import shutil
 
+from runners.child_environment import child_environment
 from runners.docker_runner.isolation.base import Command, RunnerFolder
 from runners.docker_runner.isolation.supervised import Order, SupervisedProgram
-
-# What a program needs of its surroundings. Anything else may be a secret and stays here.
-_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR")
 
 
 class ProcessIsolation:
@@ -28,11 +25,10 @@ class ProcessIsolation:
     async def start(self, command: Command) -> SupervisedProgram:
         """Start a command; see `Isolation`."""
         limits = self._runner_folder.limits
-        ours = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         return await SupervisedProgram.start(
             Order(
                 argv=[self._shell, "-c", command.line],
-                env={"PATH": os.defpath, **ours, **command.env},
+                env={**child_environment(), **command.env},
                 cwd=str(self._runner_folder.root / command.folder),
                 limits={
                     "memory": limits.memory_bytes,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runners.child_environment import child_environment
 from runners.workspace.errors import PathNotFound, PolicyViolation
 from runners.workspace.files.paths import is_unicode
 from runners.workspace.files.sandbox import Sandbox
@@ -21,8 +22,6 @@ from runners.workspace.workspace import ProjectWorkspace
 
 FILE = "package.json"
 MAX_BYTES = 1024 * 1024
-# Environment variables that a script inherits. Others may hold secrets and are not passed on.
-_INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +44,8 @@ class Script:
 
     def env(self, root: Path) -> dict[str, str]:
         """Return its environment: a few inherited variables, and those that npm sets."""
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if name in _INHERITED or name.startswith("LC_")
-        }
-        path = os.pathsep.join(
-            [str(root / "node_modules/.bin"), inherited.get("PATH") or os.defpath]
-        )
+        inherited = child_environment()
+        path = os.pathsep.join([str(root / "node_modules/.bin"), inherited["PATH"] or os.defpath])
         npm = {f"npm_package_{key}": value for key, value in self.package.items()}
         npm |= {"npm_lifecycle_event": self.event, "npm_lifecycle_script": self.command}
         npm |= {"npm_package_json": str(root / FILE), "INIT_CWD": str(root), "PWD": str(root)}

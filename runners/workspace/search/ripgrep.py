@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from runners.child_environment import child_environment
 from runners.workspace.errors import WorkspaceTimeout
 
 _ARGUMENT_BYTES = 500_000
@@ -216,7 +217,7 @@ def _start(command: Sequence[str], folder: int) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+            env=child_environment(LC_ALL="C.UTF-8"),
         )
     except OSError as exc:
         raise RipgrepFailed(str(exc)) from None

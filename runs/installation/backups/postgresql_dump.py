@@ -11,6 +11,7 @@ from pathlib import Path
 
 from django.db import DatabaseError, connection, connections
 
+from runners.child_environment import child_environment
 from runs.installation.home.errors import BackupError
 
 NAME = "database.dump"
@@ -91,7 +92,7 @@ def _run(program: str, *options: str, file: Path | None = None) -> None:
     command, credentials = connection.client.settings_to_cmd_args_env(database, options)
     done = subprocess.run(
         [program, *command[1:], *([str(file)] if file else [])],
-        env={**os.environ, **(credentials or {})},
+        env=child_environment("PG*", "KRB5*", **(credentials or {})),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

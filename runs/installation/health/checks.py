@@ -25,6 +25,7 @@ from packaging.requirements import Requirement
 
 from decisions.identity.tokens import EXPIRY_WARNING, list_expiring_tokens
 from decisions.presentation.formatting import ago
+from runners.browser.pool.driver import browser_environment
 from runners.errors import ToolFailed
 from runs.installation.health.status import describe_late_sealing
 from runs.installation.home import redis_server
@@ -312,7 +313,8 @@ def check_fonts() -> CheckResult:
     if fc_list is None:
         what = "fc-list is missing, so it is unknown which characters screenshots show"
         return CheckResult("note", "fonts", what, f"Run `{_FONT_PACKAGES}` (Debian).")
-    if subprocess.run([fc_list, "-q", ":lang=zh"], check=False).returncode != 0:
+    fonts = subprocess.run([fc_list, "-q", ":lang=zh"], env=browser_environment(), check=False)
+    if fonts.returncode != 0:
         what = "none for Chinese, Japanese or Korean: screenshots show boxes in their place"
         return CheckResult("note", "fonts", what, f"Run `{_FONT_PACKAGES}` (Debian).")
     return CheckResult("ok", "fonts", "Chinese characters are shown on screenshots")

@@ -24,7 +24,6 @@ from runs.installation.supervision.liveness import WorkerProbe
 from runs.installation.supervision.service_definitions import (
     define_services,
     remove_socket_folder,
-    service_environment,
 )
 from runs.installation.supervision.supervisor import Report, Supervisor
 
@@ -106,7 +105,6 @@ def _supervise(paths: HomePaths, lock_fd: int, options: UpOptions, report: Repor
             url=url,
             background=options.background,
             report=report,
-            env=service_environment(listener),
             model=settings.LLM.label,
             should_stop=rule.should_stop if options.background else None,
         )

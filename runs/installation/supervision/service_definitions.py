@@ -13,6 +13,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from runners.child_environment import child_environment
 from runs.installation.home import redis_server
 from runs.installation.home.errors import ServiceFailed
 from runs.installation.home.paths import HomePaths
@@ -21,10 +22,13 @@ from runs.installation.supervision.services import Service
 from runs.installation.supervision.watcher import STOPPED_LAST
 
 _PROBE_TIMEOUT_S = 1.0
+# Only workers call the language model.
+_MODEL_SECRETS = frozenset({"CONTINUITY_LLM_API_KEY"})
 
 
 def service_environment(listener: socket.socket) -> dict[str, str]:
-    """Return the environment of the services: this process's, with the values of derived settings.
+    """Return the environment of a worker: this process's, with the values of derived settings.
+    Templates and tools of the operator may need any variable, so none is left out.
 
     It names the web service's port, so that tools refuse to open our own pages. It allows .pyc
     files, without which a start takes three times as long.
@@ -45,12 +49,15 @@ def service_environment(listener: socket.socket) -> dict[str, str]:
 def define_services(paths: HomePaths, listener: socket.socket, probe: WorkerProbe) -> list[Service]:
     """Return the services in display order; redis only if no REDIS_URL names another server."""
     host, port = listener.getsockname()[:2]
+    env = service_environment(listener)
+    without_model = {name: value for name, value in env.items() if name not in _MODEL_SECRETS}
     redis = [redis_service(paths)] if settings.REDIS_SOCKET else []
     return [
         *redis,
         Service(
             name="web",
             argv=manage_command("serve", "--fd", str(listener.fileno())),
+            env=without_model,
             where=f"http://{host}:{port}",
             is_ready=lambda pid: is_serving(host, port),
             pass_fds=(listener.fileno(),),
@@ -58,6 +65,7 @@ def define_services(paths: HomePaths, listener: socket.socket, probe: WorkerProb
         Service(
             name="worker",
             argv=manage_command("worker"),
+            env=env,
             where=f"{settings.MAX_CONCURRENT_RUNS} runs at once",
             is_ready=probe.is_registered,
             unhealthy_reason=WorkerLiveness(probe).unhealthy_reason,
@@ -65,6 +73,7 @@ def define_services(paths: HomePaths, listener: socket.socket, probe: WorkerProb
         Service(
             name="scheduler",
             argv=manage_command("scheduler"),
+            env=without_model,
             where="recovers and expires runs",
             is_ready=SigtermReadiness().is_ready,
         ),
@@ -100,6 +109,7 @@ def redis_service(paths: HomePaths) -> Service:
     return Service(
         name=STOPPED_LAST,
         argv=tuple(redis_server.command(binary, socket_path=path, folder=paths.redis)),
+        env=child_environment(),
         where=str(path),
         is_ready=lambda pid: redis_server.is_responding(path),
         repair=repair,

@@ -32,6 +32,7 @@ class Service:
     """A program of the stack.
 
     Attributes:
+        env: the variables that it needs; the stack's mark and temporary folder are added.
         where: its address or purpose, as the status shows it.
         is_ready: called with the process id until it returns True.
         unhealthy_reason: called every few seconds after that; returns what is wrong, or None.
@@ -40,6 +41,7 @@ class Service:
 
     name: str
     argv: tuple[str, ...]
+    env: Mapping[str, str]
     where: str
     is_ready: Callable[[int], bool]
     unhealthy_reason: Callable[[int], str | None] = _always_healthy
@@ -55,14 +57,12 @@ class ServiceProcess:
         service: Service,
         paths: HomePaths,
         *,
-        env: Mapping[str, str],
         mark: str,
         temp_folder: Path,
     ) -> None:
         self._service = service
         self._temp_folder = temp_folder / service.name
         self._paths = paths
-        self._env = env
         self._mark = f"{mark}/{service.name}"
         self._group: ProcessGroup | None = None
         self._started_at = 0.0
@@ -84,7 +84,7 @@ class ServiceProcess:
         try:
             self._group = ProcessGroup(
                 self._service.argv,
-                env=self._env,
+                env=self._service.env,
                 mark=self._mark,
                 log_fd=log_fd,
                 pass_fds=self._service.pass_fds,

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runs.installation.home.errors import ServiceFailed
@@ -49,7 +49,6 @@ class Supervisor:
         url: str,
         background: bool,
         report: Report,
-        env: Mapping[str, str],
         model: str | None = None,
         should_stop: Callable[[Callable[[], None]], bool] | None = None,
         health_check_s: float = 5.0,
@@ -65,7 +64,7 @@ class Supervisor:
         # A short path: Chromium creates Unix sockets 74 bytes below it, and 107 bytes are allowed.
         self._temp_folder = Path(tempfile.mkdtemp(prefix="cty-"))
         self._processes = [
-            ServiceProcess(service, paths, env=env, mark=self._mark, temp_folder=self._temp_folder)
+            ServiceProcess(service, paths, mark=self._mark, temp_folder=self._temp_folder)
             for service in services
         ]
         self._state = "starting"

@@ -6,12 +6,15 @@ import asyncio
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand
 from playwright._impl._driver import compute_driver_executable
-from playwright.async_api import Error, async_playwright
+from playwright.async_api import Browser, Error, Playwright
 
 from runners.browser.pool.chromium import (
     Chromium,
@@ -20,6 +23,7 @@ from runners.browser.pool.chromium import (
     launch_args,
     wants_sandbox,
 )
+from runners.browser.pool.driver import browser_environment, start_driver
 from runs.installation.health.checks import CheckResult, run_checks
 from runs.installation.home.errors import StackError
 from runs.installation.home.prepare import prepare_home
@@ -71,7 +75,11 @@ def check_chromium() -> CheckResult:
     except ChromiumMissing as missing:
         return CheckResult("bad", "chromium", *_split_message(str(missing)))
     driver = subprocess.run(
-        [compute_driver_executable()[0], "--version"], capture_output=True, text=True, check=False
+        [compute_driver_executable()[0], "--version"],
+        env=browser_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if driver.returncode != 0:
         what = f"Playwright's driver does not run: {driver.stderr.strip()[-200:]}"
@@ -79,7 +87,7 @@ def check_chromium() -> CheckResult:
         return CheckResult("bad", "chromium", what, recovery)
     began = time.monotonic()
     try:
-        version = asyncio.run(asyncio.wait_for(_render(found), PROOF_TIMEOUT_S))
+        version, has_sandbox = asyncio.run(asyncio.wait_for(_render(found), PROOF_TIMEOUT_S))
     except (Error, OSError, TimeoutError, ValueError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         recovery = "Run it by hand to see why, or set CONTINUITY_CHROMIUM to another."
@@ -87,29 +95,56 @@ def check_chromium() -> CheckResult:
             "bad", "chromium", f"{found.path} does not render a page: {reason[0]}", recovery
         )
     took = time.monotonic() - began
-    return CheckResult(
-        "ok", "chromium", f"{version}, {found.path}, rendered a page in {took:.1f} s"
-    )
+    what = f"{version}, {found.path}, rendered a page in {took:.1f} s"
+    if has_sandbox:
+        return CheckResult("ok", "chromium", what)
+    return CheckResult("note", "chromium", f"{what}, without its sandbox", _sandbox_recovery())
 
 
-async def _render(found: Chromium) -> str:
-    """Return the browser's version after it has rendered the result of a page's script.
+def _sandbox_recovery() -> str:
+    if wants_sandbox():
+        return "Allow user namespaces (docs/operations.md, The browser's sandbox)."
+    return "Chromium's sandbox does not work for root: run Continuity as another user."
+
+
+async def _render(found: Chromium) -> tuple[str, bool]:
+    """Return the browser's version, and whether its sandbox is on, after it has rendered the result
+    of a page's script.
 
     Raises:
         ValueError: The page or its screenshot is wrong.
     """
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=found.path, args=launch_args(), chromium_sandbox=wants_sandbox()
-        )
-        page = await browser.new_page()
-        await page.set_content(PAGE)
-        text, picture = await page.inner_text("#p"), await page.screenshot()
-        version = browser.version
-        await browser.close()
+    with tempfile.TemporaryDirectory(prefix="cty-", ignore_cleanup_errors=True) as folder:
+        driver = await start_driver(Path(folder))
+        try:
+            browser, has_sandbox = await _launch(driver, found, folder)
+            page = await browser.new_page()
+            await page.set_content(PAGE)
+            text, picture = await page.inner_text("#p"), await page.screenshot()
+            version = browser.version
+            await browser.close()
+        finally:
+            await driver.stop()
     if text != "42" or not picture.startswith(b"\x89PNG"):
         raise ValueError(f"the page shows {text!r}")
-    return version
+    return version, has_sandbox
+
+
+async def _launch(driver: Playwright, found: Chromium, folder: str) -> tuple[Browser, bool]:
+    """Start the browser as workers do: with its sandbox if that is possible."""
+    start = partial(
+        driver.chromium.launch,
+        executable_path=found.path,
+        env={**browser_environment(TMPDIR=folder)},
+        args=launch_args(),
+    )
+    if wants_sandbox():
+        try:
+            return await start(chromium_sandbox=True), True
+        except Error as error:
+            if "sandbox" not in str(error).lower():
+                raise
+    return await start(chromium_sandbox=False), False
 
 
 def _split_message(text: str) -> tuple[str, str]:

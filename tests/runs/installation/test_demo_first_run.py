@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
+from runners.child_environment import INHERITED, PROXIES
 from runs.installation.demo.site import READING_ORDER
+from runs.installation.home.state import stack_info
 from tests.support.installation.temporary_home import TemporaryHome
+from tests.support.runs.waiting import eventually
+
+SECRETS = {
+    "CONTINUITY_LLM_API_KEY": "canary-of-the-model",
+    "CONTINUITY_SECRET_KEYS": "canary-of-the-secret-keys-0123456789",
+    "CONTINUITY_RUNNER_TOKEN": "canary-of-the-runner",
+    "AWS_SECRET_ACCESS_KEY": "canary-of-the-store",
+    "SECRET_OF_A_TEMPLATE": "canary-of-a-template",
+}
+# Words in the command lines of the stack's processes, the first that is found counts.
+PARTS = {
+    "watcher.py": "watcher",
+    "liveness": "guard",
+    "manage.py worker": "worker",
+    "manage.py serve": "web",
+    "manage.py scheduler": "scheduler",
+    "manage.py up": "supervisor",
+    "read -r _": "guard",
+    "run-driver": "driver",
+    "--user-data-dir": "browser",
+    "--type=": "browser",
+    "redis-server": "redis",
+    "valkey-server": "redis",
+}
+OWN_PROGRAMS = {"supervisor", "web", "worker", "scheduler"}
+# The last four are set by the driver's start, by Chromium and by shells.
+LISTED = {*INHERITED, *PROXIES, "FONTCONFIG_FILE"} | {
+    "PW_LANG_NAME",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "FC_FONTATIONS",
+    "PWD",
+}
+Environment = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -19,13 +58,37 @@ class FirstRun:
     output: str
     errors: str
     home: Path
+    environments: list[tuple[str, Environment]]
 
 
 @pytest.fixture(scope="module")
 def first_run(tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
-    home = tmp_path_factory.mktemp("home")
-    done = TemporaryHome(home).run("up", "--demo", "--once")
-    return FirstRun(done.returncode, done.stdout, done.stderr, home)
+    folder = tmp_path_factory.mktemp("home")
+    home = TemporaryHome(folder, **SECRETS)
+    environments: list[tuple[str, Environment]] = []
+
+    def has_pages() -> bool:
+        environments[:] = environments_of(home)
+        return sum(part == "browser" for part, _ in environments) > 2
+
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(home.run, "up", "--demo", "--once")
+        eventually(lambda: running.done() or has_pages(), 115)
+        done = running.result()
+    return FirstRun(done.returncode, done.stdout, done.stderr, folder, environments)
+
+
+def environments_of(home: TemporaryHome) -> list[tuple[str, Environment]]:
+    """Return the part and the environment of each process of the stack, from /proc/*/environ."""
+    found: list[tuple[str, Environment]] = []
+    if stack_info(home.paths) is None:
+        return found
+    for process in home.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            command, environ = " ".join(process.cmdline()), process.environ()
+            part = next((PARTS[word] for word in PARTS if word in command), command)
+            found.append((part, environ))
+    return found
 
 
 @pytest.mark.slow
@@ -67,3 +130,17 @@ def test_frames_shadow_roots_and_late_scripts_were_read(first_run: FirstRun) -> 
     assert b"wait for the events after a number" in artifacts
     assert b"run.canceled | The end: the run was canceled." in artifacts
     assert "消息队列丢了也没有关系".encode() in artifacts
+
+
+def test_only_continuitys_own_programs_have_secrets_in_their_environment(
+    first_run: FirstRun,
+) -> None:
+    assert {part for part, _ in first_run.environments} == set(PARTS.values())
+    for part, environ in first_run.environments:
+        secrets = {name for name, value in environ.items() if "canary" in value}
+        expected = SECRETS.keys() if part in OWN_PROGRAMS else set()
+        if part in ("web", "scheduler"):  # only workers call the model
+            expected = expected - {"CONTINUITY_LLM_API_KEY"}
+        assert secrets == expected, part
+        if part not in OWN_PROGRAMS:
+            assert {name for name in environ if not name.startswith("LC_")} <= LISTED, part

@@ -41,7 +41,6 @@ def main(home: str, *changes: str) -> int:
         url="http://stand-in",
         background=False,
         report=lambda line: print(line, flush=True),  # noqa: T201
-        env=os.environ,
         health_check_s=0.2,
     )
     signal.signal(signal.SIGTERM, lambda *_: supervisor.ended.set())
@@ -63,6 +62,7 @@ def stand_in(paths: HomePaths, name: str, shell: str) -> Service:
     return Service(
         name=name,
         argv=("/bin/sh", "-c", shell),
+        env=os.environ,
         where="stand-in",
         is_ready=lambda pid: True,
         unhealthy_reason=lambda pid: "is unhealthy" if unhealthy.exists() else None,

@@ -50,17 +50,6 @@ def test_removing_a_home_deletes_it_and_may_be_done_twice(base: Path) -> None:
     assert list(base.iterdir()) == []
 
 
-def test_only_child_processes_use_the_home_as_their_temporary_directory(base: Path) -> None:
-    home = BrowserHome()
-    before = os.environ.get("TMPDIR")
-    with home.as_tmpdir():
-        child = [sys.executable, "-c", "import tempfile; print(tempfile.gettempdir())"]
-        assert subprocess.check_output(child, text=True).strip() == str(home.path)
-        assert tempfile.gettempdir() == str(base)
-    assert os.environ.get("TMPDIR") == before
-    home.remove()
-
-
 def test_the_home_of_a_running_owner_is_not_removed(base: Path) -> None:
     own, other = BrowserHome(), start_owner(base)
     assert other.stdout is not None
