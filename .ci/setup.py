@@ -35,6 +35,7 @@ OPTIONAL_PROGRAMS = {
     "ripgrep": "no ripgrep: the tests that compare with it are skipped",
     "bubblewrap": "no bubblewrap: the tests of the runner's sandbox are skipped",
     "docker-compose": "no docker-compose: the test that compose.yaml is valid is skipped",
+    "nginx": "no nginx: the tests of the proxy's configuration are skipped",
 }
 APT = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120")
 
@@ -155,7 +156,8 @@ def stamp(level: str) -> str:
 
 def install_servers() -> None:
     """Install the programs of the tests: PostgreSQL, Redis, ripgrep (tests compare with it),
-    bubblewrap (the runner's sandbox) and docker-compose (it validates compose.yaml).
+    bubblewrap (the runner's sandbox), docker-compose (it validates compose.yaml) and nginx (it runs
+    the proxy's configuration).
 
     Servers that are running are not changed.
     """
@@ -189,6 +191,7 @@ def missing_programs() -> list[str]:
         "ripgrep": shutil.which("rg"),
         "bubblewrap": shutil.which("bwrap"),
         "docker-compose": shutil.which("docker-compose"),
+        "nginx": shutil.which("nginx") or Path("/usr/sbin/nginx").exists(),
     }
     return [package for package, found in programs.items() if not found]
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from config import home
+from config import home, web
 from config.llm import llm_settings, max_cost_usd
 from runners.network.allowlist import parse_allowed_networks
 from runners.workspace.workspace import WorkspacePolicy
@@ -141,7 +141,8 @@ CONFIRM_DELIVERY = home.choice(env, "CONTINUITY_CONFIRM_DELIVERY", "inline", "ou
 CONTINUITY_RESPONDER = env.str("CONTINUITY_RESPONDER", "decisions.chat.responder.Composed")
 # The URL of this server for users, which starts links in messages and upload addresses. If empty,
 # links are paths, and uploads use the address of the request that announced them.
-PUBLIC_URL = env.str("CONTINUITY_PUBLIC_URL", "").rstrip("/")
+PUBLIC_URL_PARTS = web.public_url(env, "CONTINUITY_PUBLIC_URL")
+PUBLIC_URL = PUBLIC_URL_PARTS.geturl()
 # Whether a chat decision may include one reality-first question.
 CONTINUITY_REALITY_FIRST = home.choice(env, "CONTINUITY_REALITY_FIRST", "low_intervention", "off")
 # The largest MCP result, because the model reads it: longer lists of runs and events are paged.
@@ -259,8 +260,22 @@ TEMPLATES = [
 
 # --- the web --------------------------------------------------------------------------------------
 DEBUG = False
+# Proxies whose X-Forwarded-For and X-Forwarded-Proto count (runs.management.commands.serve).
+TRUSTED_PROXIES = web.networks(env, "CONTINUITY_TRUSTED_PROXIES")
 ALLOWED_HOSTS = env.list("CONTINUITY_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("CONTINUITY_TRUSTED_ORIGINS", default=[])
+if PUBLIC_URL:
+    ALLOWED_HOSTS.append(web.host_name(PUBLIC_URL_PARTS))
+    CSRF_TRUSTED_ORIGINS.append(f"{PUBLIC_URL_PARTS.scheme}://{PUBLIC_URL_PARTS.netloc}")
+# With an https URL, browsers send cookies over TLS alone and remember to use TLS for this host.
+IS_PUBLIC_OVER_TLS = PUBLIC_URL_PARTS.scheme == "https"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_PUBLIC_OVER_TLS
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if IS_PUBLIC_OVER_TLS else 0
+# Without a trusted proxy, every request looks like plain HTTP and would be redirected forever.
+SECURE_SSL_REDIRECT = IS_PUBLIC_OVER_TLS and bool(TRUSTED_PROXIES)
+SECURE_SSL_HOST = PUBLIC_URL_PARTS.netloc or None
+# Whether other names of the domain use TLS too, and preloading, are not this server's decisions.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

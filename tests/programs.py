@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -13,7 +14,14 @@ from runs.installation.home.redis_server import find_binary
 from tests.services import postgres_folder
 
 # Without these, some tests are skipped; the set-up installs them if it may.
-OPTIONAL = {"ripgrep": "rg", "bubblewrap": "bwrap", "docker-compose": "docker-compose"}
+OPTIONAL = {
+    "ripgrep": "rg",
+    "bubblewrap": "bwrap",
+    "docker-compose": "docker-compose",
+    "nginx": "nginx",
+}
+# Debian's administrative programs are not on every user's PATH.
+PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"
 
 
 class ProgramMissing(Exception):
@@ -40,7 +48,10 @@ def describe_programs() -> str:
         f"{Path(redis).name} {_version(redis)}",
         f"Chromium {_version(chromium)}",
     ]
-    found += [name if shutil.which(binary) else f"no {name}" for name, binary in OPTIONAL.items()]
+    found += [
+        name if shutil.which(binary, path=PATH) else f"no {name}"
+        for name, binary in OPTIONAL.items()
+    ]
     fonts = subprocess.run(["fc-list", "-q", ":lang=zh"], check=False) if _has_fc_list() else None
     found.append("a CJK font" if fonts and fonts.returncode == 0 else "no CJK font")
     return ", ".join(found)

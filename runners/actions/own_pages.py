@@ -2,8 +2,8 @@
 agent could confirm what a person has to confirm.
 
 A URL is one of the product's own if it is at one of its ports (CONTINUITY_OWN_PORTS) under a name
-or address of this machine or a name of CONTINUITY_ALLOWED_HOSTS, or at its public URL
-(CONTINUITY_PUBLIC_URL). config.settings validates these settings at start-up.
+or address of this machine, a name of CONTINUITY_ALLOWED_HOSTS or the name in its public URL, or at
+that URL (CONTINUITY_PUBLIC_URL). config.settings validates these settings at start-up.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _is_this_machine(host: str) -> bool:
     names = [name.strip().strip("[]").lower() for name in allowed]
     if any(host in (name, name[1:]) or host.endswith(name) for name in names if name[:1] == "."):
         return True
-    if host in names:
+    if host in (*names, _origin(urlsplit(os.environ.get("CONTINUITY_PUBLIC_URL", "")))[0]):
         return True
     try:
         address = ipaddress.ip_address(host)

@@ -1877,7 +1877,73 @@ _LIVE_GUARDS = (
     ),
 )
 
+_LIMITED = "runs/installation/web/http_protocol.py"
+_LIMITS_TEST = "tests/runs/installation/web/test_connection_limits.py"
+
+_NETWORK_GUARDS = (
+    Guard(
+        "slow-heads",
+        "A request's head has to arrive in time",
+        Patch(
+            _LIMITED, old="            return self._limits.head_s\n", new="            return 60\n"
+        ),
+        failing_test=f"{_LIMITS_TEST}::test_an_unfinished_head_is_refused_in_time",
+    ),
+    Guard(
+        "slow-bodies",
+        "A request's body has to arrive in time",
+        Patch(_LIMITED, old="return self._limits.body_s + ", new="return 60 + "),
+        failing_test=f"{_LIMITS_TEST}"
+        "::test_an_unfinished_body_is_refused_and_the_application_learns_it",
+    ),
+    Guard(
+        "connections-of-one-client",
+        "One client has a limited number of connections",
+        Patch(
+            "runs/installation/web/connection_limits.py",
+            old="if self.peers[peer] >= self.limits.per_peer and",
+            new="if False and",
+        ),
+        failing_test=f"{_LIMITS_TEST}"
+        "::test_connections_over_a_limit_are_refused_until_others_close[limits0-429]",
+    ),
+    Guard(
+        "secure-cookies",
+        "With an https public URL, cookies are sent over TLS alone",
+        Patch(
+            "config/settings.py",
+            old="SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_PUBLIC_OVER_TLS\n",
+            new="SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False\n",
+        ),
+        failing_test="tests/config/test_public_url.py"
+        "::test_cookies_and_pages_need_tls_if_the_public_url_is_https[https and a proxy]",
+    ),
+    Guard(
+        "forged-forwarded-headers",
+        "Addresses and schemes in headers of clients that are no trusted proxies do not count",
+        Patch(
+            "runs/management/commands/serve.py",
+            old="forwarded_allow_ips=[str(network) for network in proxies],",
+            new='forwarded_allow_ips="*",',
+        ),
+        failing_test="tests/runs/installation/web/test_tls_proxy.py"
+        "::test_forged_headers_change_neither_the_address_nor_the_scheme",
+    ),
+    Guard(
+        "proxy-replaces-forwarded-headers",
+        "The shipped proxy replaces the address that a client claims",
+        Patch(
+            "deploy/proxy/nginx.conf",
+            old="proxy_set_header X-Forwarded-For $remote_addr;",
+            new="proxy_set_header X-Forwarded-For $http_x_forwarded_for;",
+        ),
+        failing_test="tests/runs/installation/web/test_tls_proxy.py"
+        "::test_forged_headers_change_neither_the_address_nor_the_scheme",
+    ),
+)
+
 GUARDS = (
+    *_NETWORK_GUARDS,
     *_UPLOAD_GUARDS,
     *_S3_GUARDS,
     *_ARTIFACT_GUARDS,

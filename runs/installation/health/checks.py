@@ -25,6 +25,7 @@ from packaging.requirements import Requirement
 
 from decisions.identity.tokens import EXPIRY_WARNING, list_expiring_tokens
 from decisions.presentation.formatting import ago
+from decisions.security.loopback import is_loopback
 from runners.browser.pool.driver import browser_environment
 from runners.errors import ToolFailed
 from runs.installation.health.status import describe_late_sealing
@@ -69,6 +70,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_port()
     yield check_stack()
     yield check_core_dumps()
+    yield check_public_url()
     yield check_egress()
     yield check_llm()
     yield check_fonts()
@@ -272,6 +274,23 @@ def check_core_dumps() -> CheckResult:
         recovery = "Their memory has secrets. Restart the stack; start services by manage.py only."
         return CheckResult("bad", "core dumps", what, recovery)
     return CheckResult("ok", "core dumps", "off for all processes of Continuity")
+
+
+def check_public_url() -> CheckResult:
+    """Check that people reach this server over TLS, and that its proxy is known."""
+    if not settings.PUBLIC_URL:
+        return CheckResult("ok", "network", "no public URL is set: for this machine only")
+    if settings.IS_PUBLIC_OVER_TLS and settings.TRUSTED_PROXIES:
+        return CheckResult("ok", "network", f"{settings.PUBLIC_URL}, with a trusted proxy")
+    if settings.IS_PUBLIC_OVER_TLS:
+        what = f"{settings.PUBLIC_URL}: clients have the address and scheme of an unknown proxy"
+        recovery = "Set CONTINUITY_TRUSTED_PROXIES to the addresses of the proxy."
+        return CheckResult("note", "network", what, recovery)
+    if is_loopback(settings.PUBLIC_URL_PARTS.hostname or ""):
+        return CheckResult("ok", "network", f"{settings.PUBLIC_URL}, on this machine")
+    what = f"{settings.PUBLIC_URL}: passwords and tokens are sent unencrypted"
+    recovery = "Put a proxy with TLS in front (docs/operations.md), and use its https URL."
+    return CheckResult("bad", "network", what, recovery)
 
 
 def check_egress() -> CheckResult:

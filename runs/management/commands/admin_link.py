@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from decisions.errors import Refused
@@ -28,6 +29,9 @@ class Command(BaseCommand):
         except (StackError, Refused) as problem:
             self.stderr.write(str(problem))
             sys.exit(1)
+        if settings.PUBLIC_URL:
+            self.stdout.write(settings.PUBLIC_URL + path)
+            return
         info = live_info()
         if info is None:
             self.stderr.write(

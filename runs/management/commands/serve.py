@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 import socket
 import sys
 from argparse import ArgumentParser
 from typing import Any
 
 import uvicorn
+from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from runs.installation.home.errors import StackError
 from runs.installation.home.listen import FIRST_PORT, listen
 from runs.installation.home.prepare import prepare_home
 from runs.installation.home.safety import refuse_unsafe_start
-from runs.installation.supervision.http_protocol import BoundedHeadProtocol
+from runs.installation.web.connection_limits import (
+    ConnectionLimits,
+    WebConfig,
+    allow_many_connections,
+)
+from runs.installation.web.http_protocol import LimitedProtocol
 from runs.streaming.hub import get_hub
 
 GRACEFUL_STOP_S = 3
-OPEN_FILES = 65_536
 SOCKET_MESSAGE_BYTES = 1024 * 1024  # a larger message closes the WebSocket with 1009
 
 
@@ -50,7 +54,6 @@ class Command(BaseCommand):
             self.stderr.write(str(problem))
             sys.exit(1)
         with listener, contextlib.suppress(KeyboardInterrupt):
-            allow_many_connections()
             WebServer(web_config()).run(sockets=[listener])
 
 
@@ -63,24 +66,22 @@ class WebServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def allow_many_connections() -> None:
-    """Raise this process's limit of open files, often 1024: each connection needs one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def web_config() -> uvicorn.Config:
-    """Return uvicorn's configuration: our logging, real peer addresses, limited request heads."""
-    return uvicorn.Config(
+def web_config() -> WebConfig:
+    """Return uvicorn's configuration: our logging, limits of connections, and client addresses and
+    schemes of forwarded requests from trusted proxies alone.
+    """
+    proxies = settings.TRUSTED_PROXIES
+    limits = ConnectionLimits(connections=allow_many_connections(), proxies=proxies)
+    return WebConfig(
         "config.asgi:application",
-        http=BoundedHeadProtocol,
+        limits=limits,
+        http=LimitedProtocol,
         loop="uvloop",
         lifespan="auto",
         log_config=None,
         access_log=False,
-        proxy_headers=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=[str(network) for network in proxies],
         server_header=False,
         timeout_graceful_shutdown=GRACEFUL_STOP_S,
         ws_max_size=SOCKET_MESSAGE_BYTES,

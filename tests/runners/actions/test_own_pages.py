@@ -25,6 +25,7 @@ OWN_URLS = [
     "http://work.example.org:443/",
     "http://a.team.test:8000/",
     "http://team.test:8123/",
+    "http://work.example.org:8000/admin/",
 ]
 OTHER_URLS = [
     "http://localhost:3000/",

@@ -97,9 +97,20 @@ def test_the_runner_has_no_other_secrets_and_no_network_to_the_stores() -> None:
     assert f":-{address}:18081}}" in environment_of("worker")["CONTINUITY_EGRESS_ALLOW"]
 
 
-def test_ports_are_published_on_loopback_only() -> None:
-    for definition in SERVICES.values():
-        assert all(port.startswith("127.0.0.1:") for port in definition.get("ports", []))
+def test_only_the_proxy_is_reachable_from_other_machines() -> None:
+    for name, definition in SERVICES.items():
+        if name != "proxy":
+            assert all(port.startswith("127.0.0.1:") for port in definition.get("ports", []))
+    assert SERVICES["proxy"]["ports"] == ["80:8080", "443:8443"]
+
+
+def test_the_web_server_trusts_the_proxy_alone() -> None:
+    proxy = SERVICES["proxy"]
+    address = proxy["networks"]["edge"]["ipv4_address"]
+    assert environment_of("web")["CONTINUITY_TRUSTED_PROXIES"] == address
+    on_its_network = {name for name in SERVICES if "edge" in SERVICES[name]["networks"]}
+    assert on_its_network == {"proxy", "web"}
+    assert set(proxy["networks"]) == {"edge"}
 
 
 def test_the_image_runs_as_a_non_root_user_with_the_needed_packages() -> None:
@@ -168,7 +179,7 @@ def test_the_seccomp_profiles_allow_sandboxes_and_deny_kernel_calls(
 def test_docker_compose_accepts_the_file() -> None:
     inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     command = ["docker-compose", "-f", "compose.yaml", "config"]
-    secrets = dict.fromkeys(SECRETS, "w" * 40)
+    secrets = dict.fromkeys(SECRETS, "w" * 40) | {"CONTINUITY_PUBLIC_URL": "https://work.example"}
     completed = subprocess.run(
         command, cwd=ROOT, env=inherited | secrets, capture_output=True, text=True, check=False
     )

@@ -5,47 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
-import uvicorn
 
-from runs.installation.supervision.http_protocol import HEAD_MAX_BYTES, BoundedHeadProtocol
-
-
-async def _echo(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    body = b""
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            break
-    start = {"type": "http.response.start", "status": 200}
-    length = (b"content-length", str(len(str(len(body)))).encode())
-    await send({**start, "headers": [length]})
-    await send({"type": "http.response.body", "body": str(len(body)).encode()})
-
-
-@asynccontextmanager
-async def _serve() -> AsyncIterator[int]:
-    config = uvicorn.Config(
-        _echo, port=0, http=BoundedHeadProtocol, lifespan="off", log_config=None, access_log=False
-    )
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server._serve())
-    while not server.started:
-        await asyncio.sleep(0.005)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    await task
+from runs.installation.web.http_protocol import HEAD_MAX_BYTES
+from tests.support.rest.asgi_server import echo_size, serve_asgi
 
 
 def _send(*chunks: bytes, pause_s: float = 0) -> bytes:
     async def exchange() -> bytes:
-        async with _serve() as port:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with serve_asgi(echo_size) as server:
+            reader, writer = await asyncio.open_connection(*server.address)
             try:
                 for chunk in chunks:
                     writer.write(chunk)

@@ -1,0 +1,1 @@
+"""The web server: its HTTP protocol, and the limits of its connections."""
