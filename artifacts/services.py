@@ -76,19 +76,15 @@ def artifact_rows(
             sha256=blob.sha256,
             size_bytes=blob.size_bytes,
             created_at=now,
-            expires_at=_expiry(ended_at) if ended_at else None,
+            expires_at=expiry_of(ended_at) if ended_at else None,
         )
         for blob, step_index in blobs
     ]
 
 
-def _expiry(ended_at: datetime) -> datetime:
+def expiry_of(ended_at: datetime) -> datetime:
+    """Return when the artifacts of a run that ended then expire."""
     return ended_at + timedelta(milliseconds=settings.ARTIFACT_TTL_MS)
-
-
-def start_expiry(run_id: str, ended_at: datetime) -> None:
-    """Let a run's artifacts expire ARTIFACT_TTL_MS after its end, in the caller's transaction."""
-    Artifact.objects.filter(run_id=run_id).update(expires_at=_expiry(ended_at))
 
 
 def expire_artifacts() -> int:

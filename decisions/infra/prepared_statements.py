@@ -6,7 +6,7 @@ The ORM compiles its SQL on every call, which takes longer than these statements
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,29 +33,36 @@ class SqlStatement:
         self.params += params
 
     def insert(
-        self, name: str, rows: Sequence[Model], source: str = "r", *, last: Model | None = None
+        self,
+        name: str,
+        rows: Sequence[Model],
+        source: str = "r",
+        *,
+        columns: Mapping[str, str] | None = None,
+        rows_of_may: Sequence[Model] = (),
+        tail: str = "",
     ) -> None:
         """Add an insert of rows of one model, repeated for each row of the part `source`.
 
         Args:
-            last: a row to append only where the part `may` has a row.
+            columns: expressions to insert in place of a column; `v` is the row.
+            rows_of_may: rows to append only where the part `may` has a row.
+            tail: the end of the insert, such as RETURNING.
         """
-        sample = rows[0] if last is None else last
+        sample = [*rows, *rows_of_may][0]
         meta: Any = type(sample)._meta
         fields = [field for field in meta.concrete_fields if sample.pk or not field.primary_key]
-        columns = ", ".join(f'"{field.column}"' for field in fields)
-        selected = ", ".join(f'v."{field.column}"' for field in fields)
-        values, more = [_values_of(row, fields) for row in rows], []
-        records = "%s::jsonb"
-        if last is not None:
+        selected = {field.column: f'v."{field.column}"' for field in fields} | dict(columns or {})
+        records, params = "%s::jsonb", [_json_of(rows, fields)]
+        if rows_of_may:
             records = "%s::jsonb || COALESCE((SELECT %s::jsonb FROM may), '[]')"
-            more = [orjson.dumps(_values_of(last, fields)).decode()]
+            params.append(_json_of(rows_of_may, fields))
         self.add(
             name,
-            f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {selected} FROM {source},'  # noqa: S608
-            f' jsonb_populate_recordset(NULL::"{meta.db_table}", {records}) v',
-            orjson.dumps(values).decode(),
-            *more,
+            f'INSERT INTO "{meta.db_table}" ({", ".join(_quoted(selected))})'  # noqa: S608
+            f" SELECT {', '.join(selected.values())} FROM {source},"
+            f' jsonb_populate_recordset(NULL::"{meta.db_table}", {records}) v {tail}',
+            *params,
         )
 
     def run(self, tail: str) -> tuple[Any, ...] | None:
@@ -63,8 +70,13 @@ class SqlStatement:
         return execute_prepared(f"WITH {', '.join(self.parts)} {tail}", self.params)
 
 
-def _values_of(row: Model, fields: Sequence[Any]) -> dict[str, Any]:
-    return {field.column: getattr(row, field.attname) for field in fields}
+def _quoted(columns: Iterable[str]) -> Iterator[str]:
+    return (f'"{column}"' for column in columns)
+
+
+def _json_of(rows: Sequence[Model], fields: Sequence[Any]) -> str:
+    values = [{field.column: getattr(row, field.attname) for field in fields} for row in rows]
+    return orjson.dumps(values).decode()
 
 
 def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | None:

@@ -9,9 +9,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from runs.conversations.update_returning import not_before, update_returning
 from runs.events.notify import publish_after_commit
 from runs.lifecycle.changes import NewEvent
-from runs.lifecycle.update_returning import not_before, update_returning
 from runs.models import Task, TaskEvent
 
 

@@ -58,7 +58,7 @@ class Transition:
     """Everything to write about one run in one commit.
 
     Attributes:
-        run: the run; only its id, tenant, workspace and task are read.
+        run: the run; only its id, tenant, workspace, task and options are read.
         guard: columns and the values they must have; otherwise nothing is written.
         values: columns to set, to a value or to `Plus`.
         steps: changes of steps, written by `worker_id` under `epoch`.

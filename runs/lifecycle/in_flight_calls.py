@@ -154,13 +154,6 @@ def finish_direct_call(call_id: str, ended_event: AuditEvent) -> bool:
     return True
 
 
-def delete_finished_calls(call_ids: Sequence[str]) -> None:
-    """Delete the rows of ended calls of a run. The caller writes their audit events in the same
-    transaction, under the run's lease.
-    """
-    OpenCall.objects.filter(id__in=call_ids).delete()
-
-
 def abort_calls(run_id: str, code: str) -> None:
     """Record with `code` the end of every call of a run still in flight.
 
