@@ -105,6 +105,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 # The function that sends a wake-up, by dotted name, so that processes import Celery only to send.
 CONTINUITY_NOTIFY_WORKERS = "config.celery.notify_workers"
+# The function that lists the calls that policy rules can be about, for the admin's policy pages.
+CONTINUITY_KNOWN_CALLS = "runs.admission.known_calls.list_known_calls"
 
 # --- runs (S0 §4.5) ------------------------------------------------------------------------------
 MAX_CONCURRENT_RUNS = env.int("CONTINUITY_MAX_CONCURRENT_RUNS", 5)
@@ -240,6 +242,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "decisions.admin.content_policy.ContentPolicyMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -289,6 +292,7 @@ USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
 LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = "/admin/"  # after a sign-in whose `next` is missing or another site's
 # Whether `manage.py admin_link` works. Off by default with DATABASE_URL: on a shared server not
 # every user with a shell may sign in to the admin.
 ONE_TIME_LOGIN = env.bool("CONTINUITY_ONE_TIME_LOGIN", EMBEDDED)
@@ -354,13 +358,16 @@ LOG_LEVEL = env.str("CONTINUITY_LOG_LEVEL", "WARNING" if IS_MCP_STDIO else "INFO
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"redact": {"()": "decisions.security.logs.RedactSecrets"}},
+    "filters": {
+        "redact": {"()": "decisions.security.logs.RedactSecrets"},
+        "refusals": {"()": "decisions.security.logs.RefusalsWithoutTraceback"},
+    },
     "formatters": {"json": {"()": "decisions.security.logs.JSONLines"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
             "formatter": "json",
-            "filters": ["redact"],
+            "filters": ["refusals", "redact"],
         }
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},

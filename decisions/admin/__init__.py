@@ -7,19 +7,19 @@ from decisions.admin import (
     continuity,
     decisions,
     operators,
-    policy,
     principals,
     sign_in,
     tokens,
 )
+from decisions.admin.policy import rules
 
 __all__ = [
     "audit",
     "continuity",
     "decisions",
     "operators",
-    "policy",
     "principals",
+    "rules",
     "sign_in",
     "tokens",
 ]

@@ -114,8 +114,28 @@ class CallerPolicy:
 
 def current_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
     """Return the current policy for one caller; one small query, whatever the number of rules."""
-    callers, rules = frozenset({"", tenant_id, workspace_id, principal_id}), _rules()
+    return current_policy_of(frozenset({"", tenant_id, workspace_id, principal_id}))
+
+
+def current_policy_of(callers: frozenset[str]) -> CallerPolicy:
+    """Return the current policy for the callers in these scopes, as `CallerPolicy.callers`."""
+    rules = _rules()
     return CallerPolicy(callers, rules.by_tool, rules.stamp)
+
+
+def draft_policy(draft: PolicyRule, callers: frozenset[str]) -> CallerPolicy:
+    """Return the policy as it would be with an unsaved rule, which replaces the rule of its key."""
+    by_tool = {
+        tool: [rule for rule in rules if not rule.verdict.rule.startswith(f"{draft.key} v")]
+        for tool, rules in _rules().by_tool.items()
+    }
+    by_tool.setdefault(draft.tool, []).append(_prepared(draft))
+    return CallerPolicy(callers, by_tool)
+
+
+def rule_label(rule: PolicyRule) -> str:
+    """Return how verdicts and decisions name a version of a rule."""
+    return f"{rule.key} v{rule.version}"
 
 
 def cached_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
@@ -161,9 +181,13 @@ def _rules() -> _RuleSet:
 def _read_rules() -> dict[str, list[_Rule]]:
     by_tool: dict[str, list[_Rule]] = {}
     for row in PolicyRule.objects.filter(retired_at__isnull=True):
-        decision: PolicyDecision = row.verdict  # type: ignore[assignment]  # a CHECK enforces it
-        verdict = Verdict(decision, f"{row.key} v{row.version}", row.reason)
-        # One tool on any target is narrower than any tool on one target.
-        rank = (_BREADTH[row.scope], row.tool != ANY_TOOL, row.target_id != "")
-        by_tool.setdefault(row.tool, []).append(_Rule(verdict, row.scope_id, row.target_id, rank))
+        by_tool.setdefault(row.tool, []).append(_prepared(row))
     return by_tool
+
+
+def _prepared(row: PolicyRule) -> _Rule:
+    decision: PolicyDecision = row.verdict  # type: ignore[assignment]  # a CHECK enforces it
+    verdict = Verdict(decision, rule_label(row), row.reason)
+    # One tool on any target is narrower than any tool on one target.
+    rank = (_BREADTH[row.scope], row.tool != ANY_TOOL, row.target_id != "")
+    return _Rule(verdict, row.scope_id, row.target_id, rank)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import Conflict, InvalidInput, NotFound
@@ -48,7 +49,7 @@ def create_rule(fields: RuleFields, *, actor: str) -> PolicyRule:
             tool or the reason is missing.
         Conflict: An active rule has the same scope, tool and target; details.rule names it.
     """
-    owner = _check(fields)
+    owner = check_rule(fields)
     with transaction.atomic():
         rule = _write(fields, actor=actor)
         _record("policy_rule.created", actor, rule, owner)
@@ -63,7 +64,7 @@ def change_rule(key: str, fields: RuleFields, *, actor: str) -> PolicyRule:
         NotFound: No active rule has this key.
         InvalidInput, Conflict: As `create_rule`.
     """
-    owner = _check(fields)
+    owner = check_rule(fields)
     with transaction.atomic():
         old = _retire(key, actor)
         rule = _write(fields, actor=actor, key=key, version=old.version + 1)
@@ -79,13 +80,7 @@ def ensure_rule(fields: RuleFields, *, actor: str) -> None:
     Raises:
         InvalidInput: As `create_rule`.
     """
-    known = PolicyRule.objects.filter(
-        scope=fields.scope,
-        scope_id=fields.scope_id,
-        tool=fields.tool,
-        target_id=fields.target_id,
-        retired_at__isnull=True,
-    ).first()
+    known = _same_conditions(fields).first()
     if known is None:
         create_rule(fields, actor=actor)
     elif known.verdict != fields.verdict:
@@ -115,8 +110,12 @@ def list_versions(key: str) -> list[PolicyRule]:
     return list(PolicyRule.objects.filter(key=key).order_by("-version"))
 
 
-def _check(fields: RuleFields) -> tuple[str, str]:
-    """Validate a rule's fields; return the ids of its tenant and workspace."""
+def check_rule(fields: RuleFields) -> tuple[str, str]:
+    """Validate a rule's fields; return the ids of its tenant and workspace, "" for none.
+
+    Raises:
+        InvalidInput: As `create_rule`.
+    """
     if fields.verdict not in RuleVerdict.values or fields.scope not in RuleScope.values:
         raise InvalidInput(
             f"verdict has to be one of {', '.join(RuleVerdict.values)}, and scope one of"
@@ -132,6 +131,55 @@ def _check(fields: RuleFields) -> tuple[str, str]:
     if owner is None:
         raise InvalidInput(f"scope_id: there is no {fields.scope} {fields.scope_id[:64]!r}.")
     return owner
+
+
+def draft_rule(fields: RuleFields, *, key: str | None = None) -> PolicyRule:
+    """Return the rule that these fields would make, unsaved; with a key, its next version.
+
+    Raises:
+        InvalidInput, Conflict: As `create_rule`.
+        NotFound: No active rule has this key.
+    """
+    check_rule(fields)
+    same = _same_conditions(fields).first()
+    if same is not None and same.key != key:
+        raise _conflict(same.key)
+    texts = {name: storable_text(str(text)) for name, text in asdict(fields).items()}
+    if key is None:
+        return PolicyRule(**texts)
+    old = PolicyRule.objects.filter(key=key, retired_at__isnull=True).first()
+    if old is None:
+        raise NotFound(f"There is no active rule {key[:64]}.")
+    return PolicyRule(**texts, key=key, version=old.version + 1)
+
+
+def scope_callers(scope: str, scope_id: str) -> frozenset[str]:
+    """Return the scope ids that a caller of this scope is in, as `CallerPolicy.callers`.
+
+    Raises:
+        InvalidInput: scope_id names nothing that exists.
+    """
+    owner = _owner(scope, scope_id)
+    if owner is None:
+        raise InvalidInput(f"scope_id: there is no {scope} {scope_id[:64]!r}.")
+    return frozenset({"", scope_id, *owner})
+
+
+def _same_conditions(fields: RuleFields) -> QuerySet[PolicyRule]:
+    return PolicyRule.objects.filter(
+        scope=fields.scope,
+        scope_id=fields.scope_id,
+        tool=fields.tool,
+        target_id=fields.target_id,
+        retired_at__isnull=True,
+    )
+
+
+def _conflict(key: str) -> Conflict:
+    return Conflict(
+        f"The active rule {key} has the same scope, tool and target; change that one.",
+        details={"rule": key},
+    )
 
 
 def _owner(scope: str, scope_id: str) -> tuple[str, str] | None:
@@ -160,18 +208,8 @@ def _write(fields: RuleFields, *, actor: str, **more: object) -> PolicyRule:
         with transaction.atomic():
             rule.save(force_insert=True)
     except IntegrityError:
-        active = PolicyRule.objects.filter(
-            scope=fields.scope,
-            scope_id=fields.scope_id,
-            tool=fields.tool,
-            target_id=fields.target_id,
-            retired_at__isnull=True,
-        ).first()
-        key = active.key if active else ""
-        raise Conflict(
-            f"The active rule {key} has the same scope, tool and target; change that one.",
-            details={"rule": key},
-        ) from None
+        active = _same_conditions(fields).first()
+        raise _conflict(active.key if active else "") from None
     return rule
 
 

@@ -96,6 +96,17 @@ class RedactSecrets(logging.Filter):
         return True
 
 
+class RefusalsWithoutTraceback(logging.Filter):
+    """Removes the traceback of a request that was refused (4xx): nothing failed."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Remove the record's traceback if Django logged it for such a request; return True."""
+        status = getattr(record, "status_code", 500)
+        if record.name.startswith("django.") and isinstance(status, int) and status < 500:
+            record.exc_info = None
+        return True
+
+
 class JSONLines(logging.Formatter):
     """One JSON object per line; control characters are escaped, so that no value forges a line."""
 

@@ -143,7 +143,6 @@ def offer_rows(target: ExecutionTarget) -> list[dict[str, Any]]:
 def _rule_form_url(target: ExecutionTarget, tool: str) -> str:
     scope = f"workspace|{target.workspace_id}" if target.workspace_id else None
     query = {
-        "verdict": "allow",
         "tool": tool,
         "target_id": target.id,
         "scope": scope or f"tenant|{target.tenant_id}",

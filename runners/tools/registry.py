@@ -99,6 +99,11 @@ def is_workspace_tool(name: str) -> bool:
     return _modules().get(name, ("", ""))[0] == "workspace"
 
 
+def tool_names(kind: str | None = None) -> list[str]:
+    """Return the names of the built-in tools and actions, all or of one kind; imports no tool."""
+    return sorted(name for name, (of, _) in _modules().items() if kind in (None, of))
+
+
 def get_tool(name: str) -> Tool | None:
     """Return the tool of this name, or None."""
     if name not in _tools and name in _modules():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from decisions.authorization.confirmation_links import confirmation_link
@@ -10,11 +12,34 @@ from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal
 from tests.support.decisions.continuity import create_decision
 
+pytest_plugins = ["tests.support.admin.admin_fixtures"]
+
 
 def test_an_admin_page_is_neither_framed_nor_sniffed(principal: Principal) -> None:
     page = Client().get("/admin/login/")
     assert page["X-Frame-Options"] == "DENY"
     assert page["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_page_of_the_admin_runs_scripts_of_this_servers_files_alone(
+    superuser_client: Client,
+) -> None:
+    for page in (Client().get("/admin/login/"), superuser_client.get("/admin/")):
+        policy = page["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src 'self' 'unsafe-eval';" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "form-action 'self'" in policy
+
+
+@pytest.mark.parametrize("target", ["//evil.example/", "https://evil.example/", "/\\evil.example"])
+def test_a_sign_in_with_a_refused_next_ends_on_the_dashboard(
+    principal: Principal, target: str
+) -> None:
+    User.objects.create_superuser("boss", password="a long password")
+    form = {"username": "boss", "password": "a long password", "next": target}
+    response = Client().post("/admin/login/", form)
+    assert (response.status_code, response["Location"]) == (302, "/admin/")
 
 
 def test_the_page_of_a_confirmation_link_runs_no_script_and_is_not_framed(

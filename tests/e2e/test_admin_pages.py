@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from django.contrib import admin
 
 from decisions.audit.verify_bundle import check_bundle
 from decisions.authorization.confirmation_links import confirmation_link
@@ -46,6 +47,27 @@ def test_a_sign_in_link_opens_the_site_and_a_first_run_replaces_the_empty_page(
     visitor.wait_for("text=No runs yet")
     run = make_run()
     visitor.wait_for(f"a[href*='{run.id}']")
+
+
+@pytest.mark.slow
+def test_no_page_of_the_admin_breaks_its_content_policy(
+    visitor: Visitor, make_run_with_steps: Callable[..., Run]
+) -> None:
+    run = make_run_with_steps(["succeeded", "failed"], status="failed")
+    models = [model._meta.label_lower.replace(".", "/") for model in admin.site._registry]
+    forms = ("decisions/policyrule", "decisions/token", "runs/webhook")
+    for path in (*models, *(f"{form}/new" for form in forms), "decisions/policyrule/test"):
+        visitor.open(f"/admin/{path}/")
+    visitor.open(run_page(run))
+    visitor.click("details > summary")
+    visitor.open("/admin/")
+    visitor.do(visitor.page.evaluate("document.body.append(document.createElement('script'))"))
+    assert visitor.page_errors == []
+    inline = "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.ran=1>')"
+    visitor.do(visitor.page.evaluate(inline))
+    visitor.do(visitor.page.wait_for_timeout(200))
+    assert "Content Security Policy" in visitor.page_errors.pop()
+    assert visitor.do(visitor.page.evaluate("window.ran")) is None
 
 
 @pytest.mark.slow

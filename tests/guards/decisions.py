@@ -2141,7 +2141,7 @@ _TOKEN_ADMIN = "decisions/admin/tokens.py"
 _TOKEN_RIGHTS = (
     "tests/decisions/admin/test_tokens.py::test_both_actions_need_their_permission_and_a_post"
 )
-_RULE_ADMIN = "decisions/admin/policy.py"
+_RULE_ADMIN = "decisions/admin/policy/rules.py"
 _RULE_RIGHTS = f"{_PAGES}::test_a_user_with_view_permission_cannot_change_rules"
 _OPERATORS = "tests/decisions/admin/test_operators.py"
 _AUDIT_ADMIN = "tests/decisions/admin/test_audit_log.py"

@@ -253,13 +253,25 @@ def test_the_dashboard_lists_waiting_decisions(superuser_client: Client, waiting
     assert "Waits for a person" not in superuser_client.get("/admin/").content.decode()
 
 
+def post_twice(client: Client, address: str, form: dict[str, str]) -> None:
+    """Post a rule's form, and then what its second page says."""
+    digest = client.post(address, form).context["digest"]
+    assert client.post(address, {**form, "shown": digest}).status_code == 302
+
+
 def test_a_rule_is_created_changed_and_retired_in_the_admin(superuser_client: Client) -> None:
-    form = {"verdict": "deny", "tool": "fill_field", "scope": "everywhere|", "reason": "no forms"}
-    assert superuser_client.post("/admin/decisions/policyrule/new/", form).status_code == 302
+    form = {
+        "verdict": "deny",
+        "tool": "fill_field",
+        "target_id": "*",
+        "scope": "everywhere|",
+        "reason": "no forms",
+    }
+    post_twice(superuser_client, "/admin/decisions/policyrule/new/", form)
     rule = PolicyRule.objects.get()
     edit = f"/admin/decisions/policyrule/{rule.key}/edit/"
     assert "no forms" in superuser_client.get(edit).content.decode()
-    superuser_client.post(edit, {**form, "verdict": "confirm"})
+    post_twice(superuser_client, edit, {**form, "verdict": "confirm"})
     shown = superuser_client.get(f"/admin/decisions/policyrule/{rule.key}/change/").content.decode()
     assert shown.count("no forms") >= 2
     superuser_client.post(f"/admin/decisions/policyrule/{rule.key}/retire/")
@@ -269,7 +281,13 @@ def test_a_rule_is_created_changed_and_retired_in_the_admin(superuser_client: Cl
 
 def test_an_invalid_rule_is_reported_in_the_form(superuser_client: Client) -> None:
     create_rule(RuleFields("deny", tool="fill_field", reason="test"), actor="t")
-    form = {"verdict": "allow", "tool": "fill_field", "scope": "everywhere|", "reason": "x"}
+    form = {
+        "verdict": "allow",
+        "tool": "fill_field",
+        "target_id": "*",
+        "scope": "everywhere|",
+        "reason": "x",
+    }
     assert (
         "has the same scope, tool"
         in superuser_client.post("/admin/decisions/policyrule/new/", form).content.decode()

@@ -173,7 +173,11 @@ def test_the_page_of_a_runner_shows_what_policy_allows_and_links_to_a_rule(
         r'href="([^"]*policyrule/new/[^"]*tool=echo[^"]*)"', page_text(superuser_client, page)
     )[0]
     form = superuser_client.get(html.unescape(link)).context["form"]
+    assert form["verdict"].value() is None
     form_values = {name: form[name].value() or "" for name in form.fields}
+    form_values |= {"verdict": "allow", "reason": "test"}
+    review = superuser_client.post("/admin/decisions/policyrule/new/", form_values)
+    form_values["shown"] = review.context["digest"]
     assert superuser_client.post("/admin/decisions/policyrule/new/", form_values).status_code == 302
     assert policy_of(superuser_client, page) == ["needs a confirmation", "allowed", "denied"]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 
 from runners.browser.pool.chromium import find_chromium, launch_args, wants_sandbox
 from runners.browser.pool.fallback_font import write_fontconfig
@@ -19,14 +19,21 @@ TIMEOUT_MS = 60_000
 
 
 class Visitor:
-    """A user with a browser; `page_errors` collects the errors of pages."""
+    """A user with a browser; `page_errors` collects the errors of pages, also what their
+    Content-Security-Policy blocked.
+    """
 
     def __init__(self, loop: LoopThread, page: Page, address: str) -> None:
         self._loop, self.page, self.address = loop, page, address
         self.page_errors: list[str] = []
         page.set_default_timeout(TIMEOUT_MS)
         page.on("pageerror", lambda error: self.page_errors.append(str(error)))
+        page.on("console", self._collect_violation)
         page.on("dialog", lambda dialog: dialog.accept())
+
+    def _collect_violation(self, message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            self.page_errors.append(message.text)
 
     def do(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the browser's loop and return its result."""

@@ -1,10 +1,11 @@
-"""Admin pages of policy rules: the list, one rule with its versions, and the form."""
+"""The model admin of policy rules: the list, one rule with its versions, and the steps that make,
+change and retire one.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -13,80 +14,24 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from decisions.admin.acting import actor_of
-from decisions.admin.filters import workspace_label
+from decisions.admin.policy.forms import CallForm, RuleForm, initial_of, named_in, scope_label
+from decisions.admin.policy.review import review_of, tested_call
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.policy_rules import (
-    RuleFields,
     change_rule,
     create_rule,
     list_versions,
     retire_rule,
 )
 from decisions.errors import Refused
-from decisions.models import PolicyRule, RuleScope, RuleVerdict, Tenant, Token, Workspace
+from decisions.models import PolicyRule
 from decisions.presentation.formatting import shorten
-from decisions.presentation.html import TONES, code, link_to, moment, pill
+from decisions.presentation.html import TONES, code, moment, pill
 
 _LIST = "admin:decisions_policyrule_changelist"
-
-
-class RuleForm(forms.Form):
-    """The form of a new or changed policy rule."""
-
-    verdict = forms.ChoiceField(choices=RuleVerdict.choices, widget=UnfoldAdminSelectWidget)
-    tool = forms.CharField(
-        max_length=128,
-        initial="*",
-        widget=UnfoldAdminTextInputWidget,
-        help_text="A tool's name, such as submit_form or run_task_template; * matches every tool."
-        " Calls that only read runs, artifacts or state are controlled by scopes, not by policy.",
-    )
-    target_id = forms.CharField(
-        max_length=128,
-        required=False,
-        label="Target",
-        widget=UnfoldAdminTextInputWidget,
-        help_text="A target's id; for run_task_template, the templateId. Empty: every target.",
-    )
-    scope = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Calls of")
-    reason = forms.CharField(
-        max_length=300,
-        required=False,
-        widget=UnfoldAdminTextInputWidget,
-        help_text="Shown to the caller when the call is denied, and to the person who confirms.",
-    )
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.fields["scope"].choices = _scope_choices()  # type: ignore[attr-defined]
-
-    def rule_fields(self) -> RuleFields:
-        """Return the fields of the rule; the form must be valid."""
-        data = dict(self.cleaned_data)
-        scope, _, scope_id = data.pop("scope").partition("|")
-        return RuleFields(scope=scope, scope_id=scope_id, **data)
-
-
-def _scope_choices() -> list[Any]:
-    """Return the scopes of a rule: all callers, a tenant, a workspace or an agent."""
-    tenants = [(f"tenant|{row.id}", row.name) for row in Tenant.objects.order_by("name")[:500]]
-    workspaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")[:500]
-    tokens = Token.objects.filter(revoked_at__isnull=True).order_by("name")[:500]
-    return [
-        ("everywhere|", "all callers"),
-        ("Tenant", tenants),
-        ("Workspace", [(f"workspace|{row.id}", workspace_label(row)) for row in workspaces]),
-        (
-            "Agent",
-            [
-                ("agent|local", "local: agents on this machine, over stdio"),
-                *((f"agent|token:{row.id}", f"token {row.name}") for row in tokens),
-            ],
-        ),
-    ]
+_REVIEW = "admin/decisions/policyrule/review.html"
 
 
 class RuleStateFilter(admin.SimpleListFilter):
@@ -153,9 +98,10 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         return PolicyRule.objects.filter(key=object_id).order_by("-version").first()
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, with those that create, change and retire rules."""
+        """Return the admin's URLs, with those that create, change, retire and test rules."""
         wrap = self.admin_site.admin_view
         return [
+            path("test/", wrap(self.test_view), name="decisions_policyrule_test"),
             path("new/", wrap(self.create_view), name="decisions_policyrule_new"),
             path("<str:key>/edit/", wrap(self.edit_view), name="decisions_policyrule_edit"),
             path("<str:key>/retire/", wrap(self.retire_view), name="decisions_policyrule_retire"),
@@ -187,34 +133,25 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         )
 
     def create_view(self, request: HttpRequest) -> HttpResponse:
-        """Show the form, prefilled from the query string; on POST create the rule."""
+        """Show the form, then what the rule would do, then create the rule.
+
+        A link may name the tool, the target and the caller, never the verdict.
+        """
         if not self.has_create_permission(request):
             raise PermissionDenied
-        return self._form(request, RuleForm(request.POST or None, initial=request.GET.dict()), None)
+        form = RuleForm(request.POST or None, initial=named_in(request.GET.dict()))
+        return self._form(request, form, None)
 
     def edit_view(self, request: HttpRequest, key: str) -> HttpResponse:
-        """Show the form with the rule's fields; on POST create a new version."""
+        """Show the form with the rule's fields, then what the change would do, then create a new
+        version.
+        """
         if not self.has_operate_permission(request):
             raise PermissionDenied
         rule = get_object_or_404(PolicyRule, key=key, retired_at__isnull=True)
-        initial = {name: getattr(rule, name) for name in ("verdict", "tool", "target_id", "reason")}
-        initial["scope"] = f"{rule.scope}|{rule.scope_id}"
-        return self._form(request, RuleForm(request.POST or None, initial=initial), key)
+        return self._form(request, RuleForm(request.POST or None, initial=initial_of(rule)), key)
 
     def _form(self, request: HttpRequest, form: RuleForm, key: str | None) -> HttpResponse:
-        if request.method == "POST" and form.is_valid():
-            actor = actor_of(request)
-            try:
-                if key is None:
-                    create_rule(form.rule_fields(), actor=actor)
-                else:
-                    change_rule(key, form.rule_fields(), actor=actor)
-            except Refused as refusal:
-                form.add_error(None, refusal.message)
-            else:
-                message = "The rule applies from the next call on."
-                self.message_user(request, message, messages.SUCCESS)
-                return redirect(reverse(_LIST))
         context = {
             **self.admin_site.each_context(request),
             "model_admin": self,
@@ -222,7 +159,40 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             "title": "Change rule" if key else "New rule",
             "key": key,
         }
+        if request.method == "POST" and form.is_valid() and request.POST.get("step") != "edit":
+            try:
+                review = review_of(form.rule_fields(), key)
+                if review.is_agreed(request.POST):
+                    return self._save(request, form, key)
+            except Refused as refusal:
+                form.add_error(None, refusal.message)
+            else:
+                return TemplateResponse(request, _REVIEW, context | review.context(request.POST))
         return TemplateResponse(request, "admin/decisions/policyrule/form.html", context)
+
+    def _save(self, request: HttpRequest, form: RuleForm, key: str | None) -> HttpResponse:
+        actor = actor_of(request)
+        if key is None:
+            create_rule(form.rule_fields(), actor=actor)
+        else:
+            change_rule(key, form.rule_fields(), actor=actor)
+        self.message_user(request, "The rule applies from the next call on.", messages.SUCCESS)
+        return redirect(reverse(_LIST))
+
+    def test_view(self, request: HttpRequest) -> HttpResponse:
+        """Show how policy decides on a call: tool, target and caller."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        form = CallForm(request.GET or None)
+        context = {
+            **self.admin_site.each_context(request),
+            "model_admin": self,
+            "form": form,
+            "title": "Test a call",
+        }
+        if form.is_valid():
+            context |= tested_call(form.cleaned_data)
+        return TemplateResponse(request, "admin/decisions/policyrule/test.html", context)
 
     def retire_view(self, request: HttpRequest, key: str) -> HttpResponse:
         """Retire a rule: it no longer applies."""
@@ -252,7 +222,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
     @admin.display(description="Calls of")
     def display_scope(self, rule: PolicyRule) -> SafeString | str:
         """Return whose calls the rule matches."""
-        return _scope_label(rule)
+        return scope_label(rule)
 
     @admin.display(description="Reason")
     def display_reason(self, rule: PolicyRule) -> str:
@@ -270,28 +240,10 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         return moment(rule.created_at)
 
 
-def _scope_label(rule: PolicyRule) -> SafeString | str:
-    if rule.scope == RuleScope.EVERYWHERE:
-        return "all callers"
-    if rule.scope != RuleScope.AGENT:
-        row = (
-            (Tenant if rule.scope == RuleScope.TENANT else Workspace)
-            .objects.filter(id=rule.scope_id)
-            .first()
-        )
-        name = f"{rule.scope} {row.name}" if row else None
-        return link_to(rule.scope, rule.scope_id, label=name)
-    kind, _, token_id = rule.scope_id.partition(":")
-    if kind != "token":
-        return rule.scope_id
-    token = Token.objects.filter(id=token_id).first()
-    return link_to("token", token_id, label=f"token {token.name}" if token else None)
-
-
 def _version_context(rule: PolicyRule) -> dict[str, Any]:
     return {
         "rule": rule,
         "verdict": pill(rule.verdict, TONES[rule.verdict]),
-        "scope": _scope_label(rule),
+        "scope": scope_label(rule),
         "ended": moment(rule.retired_at) if rule.retired_at else pill("in force", "succeeded"),
     }

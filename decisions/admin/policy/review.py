@@ -1,0 +1,124 @@
+"""What the admin shows before a rule is made: what it does, in words, and what it would have
+changed; and the policy decision on a call that a person tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from decisions.admin.policy.forms import EVERY_TARGET, scope_label
+from decisions.authorization.policy import Verdict, current_policy_of
+from decisions.authorization.policy_rules import RuleFields, draft_rule, scope_callers
+from decisions.authorization.rule_history import CallGroup, RuleHistory, history_of
+from decisions.authorization.rule_reach import CallChange, RuleReach, known_calls, reach_of
+from decisions.models import PolicyRule
+from decisions.presentation.html import TONES, code, link_to, pill
+from decisions.validation.json_digest import json_digest
+
+CALLS_SHOWN = 200
+GROUPS_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReview:
+    """What a person reads about a rule before making it."""
+
+    reach: RuleReach
+    history: RuleHistory
+
+    @property
+    def digest(self) -> str:
+        """A digest of the rule and of what is said of it, which the person's answer carries."""
+        draft = self.reach.draft
+        texts = [draft.verdict, draft.scope, draft.scope_id, draft.tool, draft.target_id]
+        return json_digest([*texts, draft.reason, self.reach.sentences()]).hex()
+
+    def is_agreed(self, answer: Mapping[str, Any]) -> bool:
+        """Tell whether the person read exactly this and, for a wide rule, agreed to its width."""
+        is_same = answer.get("shown") == self.digest
+        return is_same and (not self.reach.is_wide or answer.get("understood") == "yes")
+
+    def context(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the context of the page; `answer` is an earlier answer that did not suffice."""
+        shown, is_wide = answer.get("shown"), self.reach.is_wide
+        error = ""
+        if shown and shown != self.digest:
+            error = "Rules, targets or tools changed meanwhile. Read again what the rule does."
+        elif shown and is_wide:
+            error = "This rule is wide: tick the box to agree to what it does."
+        changes = sorted(self.reach.changed, key=lambda one: (one.call.target_id, one.call.tool))
+        return {
+            "draft": self.reach.draft,
+            "verdict": pill(self.reach.draft.verdict, TONES[self.reach.draft.verdict]),
+            "target": self.reach.draft.target_id or EVERY_TARGET,
+            "scope": scope_label(self.reach.draft),
+            "sentences": self.reach.sentences(),
+            "is_wide": is_wide,
+            "digest": self.digest,
+            "review_error": error,
+            "changes": [_change_row(one) for one in changes[:CALLS_SHOWN]],
+            "more_changes": max(0, len(changes) - CALLS_SHOWN),
+            "history": self.history,
+            "groups": [_group_row(group) for group in self.history.groups[:GROUPS_SHOWN]],
+            "more_groups": max(0, len(self.history.groups) - GROUPS_SHOWN),
+        }
+
+
+def review_of(fields: RuleFields, key: str | None) -> RuleReview:
+    """Return what to say of a rule, new or the next version of `key`.
+
+    Raises:
+        InvalidInput, Conflict, NotFound: As `draft_rule`.
+    """
+    draft = draft_rule(fields, key=key)
+    return RuleReview(reach_of(draft), history_of(draft))
+
+
+def _change_row(change: CallChange) -> dict[str, Any]:
+    call = change.call
+    return {
+        "tool": call.tool,
+        "target": call.target_name or call.target_id or "this installation",
+        "before": _decision_pill(change.before),
+        "after": _decision_pill(change.after),
+    }
+
+
+def _group_row(group: CallGroup) -> dict[str, Any]:
+    return {
+        "tool": group.tool,
+        "target": group.target_id or "–",
+        "count": group.count,
+        "callers": len(group.callers),
+        "before": pill(group.before, TONES[group.before]),
+        "examples": [link_to("auditentry", str(pk), label=str(pk)) for pk in group.examples],
+    }
+
+
+def tested_call(data: Mapping[str, str]) -> dict[str, Any]:
+    """Return the context of a tested call: the decision, and the rule or default that decides."""
+    scope, _, scope_id = data["caller"].partition("|")
+    policy = current_policy_of(scope_callers(scope, scope_id))
+    known = known_calls()
+    tool, target = data["tool"].strip(), data["target_id"].strip()
+    is_builtin = any(call.is_builtin for call in known if call.tool == tool)
+    verdict = policy.evaluate(tool, target or None, is_builtin=is_builtin)
+    return {
+        "tested": verdict,
+        "tested_pill": _decision_pill(verdict),
+        "tested_rule": _rule_link(verdict),
+        "is_known": any(call.tool == tool for call in known),
+    }
+
+
+def _decision_pill(verdict: Verdict) -> Any:
+    return pill(verdict.decision, TONES[verdict.decision])
+
+
+def _rule_link(verdict: Verdict) -> Any:
+    """Return a link to the rule that decided, or the name of the default."""
+    key, _, version = verdict.rule.partition(" v")
+    rule = PolicyRule.objects.filter(key=key, version=int(version or 0)).first()
+    return link_to("policyrule", str(rule.pk), label=verdict.rule) if rule else code(verdict.rule)

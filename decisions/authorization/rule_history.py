@@ -1,0 +1,173 @@
+"""What a policy rule would have changed: the calls of the last days, as the audit log has them, on
+which it would have decided otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db.models import QuerySet
+
+from decisions.audit.query import filter_by_time, filter_by_tool
+from decisions.authorization.policy import ANY_TOOL, draft_policy, rule_label
+from decisions.models import AuditEntry, Decision, PolicyRule, RuleScope
+
+SPAN = timedelta(days=7)
+ROWS = 5000  # audit rows that are read of each action, the newest
+EXAMPLES = 3
+SUBMIT = "run_task_template"
+ADMIN = "admin:"
+# The audit actions that record how policy decided on a call.
+_DECIDED = {
+    "tool.called": "allow",
+    "run.submitted": "allow",
+    "policy.denied": "deny",
+    "confirmation.opened": "confirm",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A call in the audit log, and how it was decided."""
+
+    entry_id: int
+    at: datetime
+    actor: str
+    tenant_id: str
+    workspace_id: str
+    tool: str
+    target_id: str
+    decision: str
+
+
+@dataclass(slots=True)
+class CallGroup:
+    """The calls of a tool on a target that were decided one way and would have been another.
+
+    Attributes:
+        examples: ids of audit rows, the newest first.
+    """
+
+    tool: str
+    target_id: str
+    before: str
+    count: int = 0
+    callers: set[str] = field(default_factory=set)
+    examples: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleHistory:
+    """What a rule would have changed.
+
+    Attributes:
+        groups: the calls that it would have decided otherwise, the most frequent first.
+        examined: how many recorded calls were compared.
+        since: from when on the log was read; later than SPAN ago where it has too many rows.
+        is_cut: there are older rows within SPAN that were not read.
+    """
+
+    groups: list[CallGroup]
+    examined: int
+    since: datetime
+    is_cut: bool
+
+    @property
+    def count(self) -> int:
+        """How many calls it would have decided otherwise."""
+        return sum(group.count for group in self.groups)
+
+
+def history_of(draft: PolicyRule) -> RuleHistory:
+    """Return what a draft rule would have changed in the last SPAN. Reads at most ROWS audit rows
+    of each action.
+
+    Rules that were in force at the time but are not any more are not considered.
+    """
+    since = datetime.now(UTC) - SPAN
+    recorded, read_since = _recorded_calls(draft, since)
+    groups: dict[tuple[str, str, str], CallGroup] = {}
+    policy, label = draft_policy(draft, frozenset()), rule_label(draft)
+    for call in recorded:
+        callers = frozenset({"", call.tenant_id, call.workspace_id, call.actor})
+        verdict = replace(policy, callers=callers).evaluate(call.tool, call.target_id or None)
+        if verdict.rule != label or verdict.decision == call.decision:
+            continue
+        if verdict.decision == "confirm" and call.actor.startswith(ADMIN):
+            continue  # a person who may confirm needs no second one
+        key = call.tool, call.target_id, call.decision
+        group = groups.setdefault(key, CallGroup(*key))
+        group.count += 1
+        group.callers.add(call.actor)
+        if len(group.examples) < EXAMPLES:
+            group.examples.append(call.entry_id)
+    found = sorted(groups.values(), key=lambda group: (-group.count, group.tool, group.target_id))
+    return RuleHistory(found, len(recorded), read_since, read_since > since)
+
+
+def _recorded_calls(draft: PolicyRule, since: datetime) -> tuple[list[RecordedCall], datetime]:
+    """Return the calls that the rule's tool and scope match, newest first, and from when on."""
+    read_since = since
+    found: list[RecordedCall] = []
+    confirmed: set[tuple[str, str]] = set()
+    for action in ("confirmation.opened", "policy.denied", "tool.called", "run.submitted"):
+        rows = list(_rows(draft, action, since)[: ROWS + 1])
+        if len(rows) > ROWS:
+            rows = rows[:ROWS]
+            read_since = max(read_since, rows[-1].created_at)
+        if action == "confirmation.opened":
+            confirmed = {(row.actor, row.metadata.get("argsDigest", "")) for row in rows}
+        found += _calls(action, rows, confirmed)
+    return [call for call in found if call.at >= read_since], read_since
+
+
+def _rows(draft: PolicyRule, action: str, since: datetime) -> QuerySet[AuditEntry]:
+    if action == "run.submitted" and draft.tool not in (ANY_TOOL, SUBMIT):
+        return AuditEntry.objects.none()
+    rows = filter_by_time(AuditEntry.objects.filter(action=action), since, None)
+    if draft.tool != ANY_TOOL and action != "run.submitted":
+        rows = filter_by_tool(rows, draft.tool)
+    column = {RuleScope.TENANT: "tenant_id", RuleScope.WORKSPACE: "workspace_id"}
+    if draft.scope == RuleScope.AGENT:
+        rows = rows.filter(actor=draft.scope_id)
+    elif draft.scope in column:
+        rows = rows.filter(**{column[RuleScope(draft.scope)]: draft.scope_id})
+    return rows.order_by("-id")
+
+
+def _calls(
+    action: str, rows: Iterable[AuditEntry], confirmed: set[tuple[str, str]]
+) -> Iterator[RecordedCall]:
+    """Yield the calls of these rows; one that a person confirmed counts once, as confirmed."""
+    targets = _targets_of_decisions(rows) if action == "confirmation.opened" else {}
+    for row in rows:
+        data: dict[str, Any] = row.metadata
+        tool = SUBMIT if action == "run.submitted" else str(data.get("tool") or "")
+        target = str(data.get("targetId") or targets.get(row.resource_id) or "")
+        if action == "run.submitted":
+            target = str(data.get("templateId") or "")
+        is_end = "decisionId" in data  # of a call that waited for a person
+        was_confirmed = action == "tool.called" and (
+            (row.actor, data.get("argsDigest", "")) in confirmed
+        )
+        if tool and not is_end and not was_confirmed:
+            yield RecordedCall(
+                row.id,
+                row.created_at,
+                row.actor,
+                row.tenant_id,
+                row.workspace_id,
+                tool,
+                target,
+                _DECIDED[action],
+            )
+
+
+def _targets_of_decisions(rows: Iterable[AuditEntry]) -> dict[str, str]:
+    """Return the target of each decision that was opened, by its id: the audit row lacks it."""
+    ids = [int(row.resource_id) for row in rows if row.resource_id.isdigit()]
+    found = Decision.objects.filter(pk__in=ids).values_list("pk", "target_id")
+    return {str(pk): target or "" for pk, target in found}

@@ -1,0 +1,158 @@
+"""Policy rules in the admin: nothing is chosen in advance, and what a rule does is said before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.identity.principals import Principal, create_token
+from decisions.models import PolicyRule, Token
+from runners.targets.targets import TargetFields, create_target_row
+
+pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.runners.runner_fixtures"]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+
+LIST = "/admin/decisions/policyrule/"
+NEW = f"{LIST}new/"
+FORM = {
+    "verdict": "allow",
+    "tool": "bash.exec",
+    "target_id": "target_build",
+    "scope": "everywhere|",
+    "reason": "builds",
+}
+WIDE = {**FORM, "tool": "*", "target_id": "*"}
+
+
+def shown_in(page: str) -> str:
+    """Return the digest of what the page says, which the next answer has to carry."""
+    found = re.search(r'name="shown" value="([0-9a-f]{64})"', page)
+    assert found, page
+    return found[1]
+
+
+def add_runner(principal: Principal, name: str, *tools: str) -> None:
+    offers = [{"name": tool, "description": "", "inputSchema": {}} for tool in tools]
+    place = principal.tenant_id, principal.workspace_id
+    fields = TargetFields(*place, name, "docker-runner", endpoint="http://127.0.0.1:1/")
+    row = create_target_row(fields, actor="test", target_id=f"target_{name}")
+    row.catalogue = offers
+    row.save(update_fields=["catalogue"])
+
+
+def test_an_untouched_form_makes_nothing(superuser_client: Client) -> None:
+    page = superuser_client.get(NEW).content.decode()
+    assert 'value="*"' not in page
+    assert "selected" not in page.replace('<option value="" selected>', "")
+    response = superuser_client.post(NEW, {"verdict": ""})
+    assert response.content.decode().count("This field is required.") == 5
+    assert not PolicyRule.objects.exists()
+
+
+@pytest.mark.parametrize("missing", FORM)
+def test_every_field_has_to_be_filled_in(superuser_client: Client, missing: str) -> None:
+    form = {name: value for name, value in FORM.items() if name != missing}
+    assert "This field is required." in superuser_client.post(NEW, form).content.decode()
+    assert not PolicyRule.objects.exists()
+
+
+def test_a_link_fills_in_no_verdict_and_nothing_wide(superuser_client: Client) -> None:
+    page = superuser_client.get(NEW, WIDE).content.decode()
+    assert 'value="*"' not in page
+    assert "selected" not in page.replace('<option value="" selected>', "")
+    assert 'value="bash.exec"' in superuser_client.get(NEW, FORM).content.decode()
+
+
+def test_a_narrow_rule_is_made_on_the_second_page(
+    superuser_client: Client, principal: Principal
+) -> None:
+    add_runner(principal, "build", "bash.exec", "echo")
+    page = superuser_client.post(NEW, FORM).content.decode()
+    assert "This rule allows 1 tool on 1 target: bash.exec." in page
+    assert "understood" not in page
+    assert not PolicyRule.objects.exists()
+    answer = {**FORM, "shown": shown_in(page)}
+    assert superuser_client.post(NEW, answer).status_code == 302
+    rule = PolicyRule.objects.get()
+    assert (rule.tool, rule.target_id, rule.reason) == ("bash.exec", "target_build", "builds")
+
+
+def test_a_wide_rule_names_what_it_opens_and_needs_a_tick(
+    superuser_client: Client, principal: Principal
+) -> None:
+    add_runner(principal, "build", "bash.exec", "echo")
+    add_runner(principal, "lab", "http.request", "echo")
+    page = superuser_client.post(NEW, WIDE).content.decode()
+    assert re.search(
+        r"This rule allows \d+ tools on 3 targets, among them bash\.exec and http\.request\.", page
+    )
+    assert re.search(r"Today, of \d+ such calls: 2 denied and 2 held for a confirmation; ", page)
+    answer = {**WIDE, "shown": shown_in(page)}
+    page = superuser_client.post(NEW, answer).content.decode()
+    assert "tick the box" in page
+    assert not PolicyRule.objects.exists()
+    assert superuser_client.post(NEW, {**answer, "understood": "yes"}).status_code == 302
+    assert PolicyRule.objects.get().target_id == ""
+
+
+@pytest.mark.parametrize("shown", ["", "0" * 64])
+def test_a_rule_that_was_not_read_is_not_made(superuser_client: Client, shown: str) -> None:
+    answer = {**WIDE, "shown": shown, "understood": "yes"}
+    assert "What the new rule does" in superuser_client.post(NEW, answer).content.decode()
+    assert not PolicyRule.objects.exists()
+
+
+def test_a_rule_is_shown_again_if_it_does_more_than_was_read(
+    superuser_client: Client, principal: Principal
+) -> None:
+    shown = shown_in(superuser_client.post(NEW, WIDE).content.decode())
+    add_runner(principal, "late", "bash.exec")
+    answer = {**WIDE, "shown": shown, "understood": "yes"}
+    assert "changed meanwhile" in superuser_client.post(NEW, answer).content.decode()
+    assert not PolicyRule.objects.exists()
+    narrower = {**FORM, "shown": shown, "understood": "yes"}
+    assert "changed meanwhile" in superuser_client.post(NEW, narrower).content.decode()
+
+
+def test_a_change_is_reviewed_like_a_new_rule(superuser_client: Client) -> None:
+    rule = create_rule(RuleFields("deny", tool="read_page", reason="old"), actor="t")
+    edit = f"{LIST}{rule.key}/edit/"
+    assert 'value="read_page"' in superuser_client.get(edit).content.decode()
+    form = {**FORM, "tool": "read_page", "target_id": "*"}
+    page = superuser_client.post(edit, form).content.decode()
+    assert "Today, of 1 such call: 1 denied." in page
+    assert PolicyRule.objects.get().verdict == "deny"
+    back = superuser_client.post(edit, {**form, "step": "edit"}).content.decode()
+    assert "What it does" not in back
+    assert 'value="builds"' in back
+    superuser_client.post(edit, {**form, "shown": shown_in(page)})
+    assert PolicyRule.objects.get(retired_at=None).version == 2
+
+
+def test_a_call_is_tested_without_being_made(
+    superuser_client: Client, principal: Principal, staff_client: Callable[..., Client]
+) -> None:
+    create_token(name="agent")
+    caller = f"agent|token:{Token.objects.get().id}"
+    rule = create_rule(RuleFields("deny", tool="submit_form", reason="no forms"), actor="t")
+    viewer = staff_client("decisions.view_policyrule")
+
+    def tested(client: Client, **call: str) -> str:
+        query: dict[str, Any] = {"target_id": "", "caller": caller, **call}
+        return client.get(f"{LIST}test/", query).content.decode()
+
+    page = tested(viewer, tool="submit_form")
+    assert ">deny<" in page
+    assert f"{rule.key} v1" in page
+    assert "no forms" in page
+    assert "default: own tools" in tested(viewer, tool="read_page")
+    assert "default: high risk" in tested(viewer, tool="bash.exec", target_id="target_x")
+    assert "default: tools of targets" in tested(viewer, tool="echo", target_id="target_x")
+    assert "No tool of this name is known" in tested(viewer, tool="read_pgae")
+    assert viewer.get(f"{LIST}test/").status_code == 200
+    assert staff_client().get(f"{LIST}test/").status_code == 403
