@@ -2142,6 +2142,8 @@ _TOKEN_RIGHTS = (
     "tests/decisions/admin/test_tokens.py::test_both_actions_need_their_permission_and_a_post"
 )
 _RULE_ADMIN = "decisions/admin/policy/rules.py"
+_RULE_REVIEW = "decisions/admin/policy/review.py"
+_RULE_FORMS = "tests/decisions/admin/test_rule_forms.py"
 _RULE_RIGHTS = f"{_PAGES}::test_a_user_with_view_permission_cannot_change_rules"
 _OPERATORS = "tests/decisions/admin/test_operators.py"
 _AUDIT_ADMIN = "tests/decisions/admin/test_audit_log.py"
@@ -2223,6 +2225,39 @@ _ADMIN = (
             new="        form =",
         ),
         failing_test=_TOKEN_RIGHTS,
+    ),
+    Guard(
+        "admin-rule-is-read-first",
+        "A rule is made only after its effect was shown, as it is when the rule is made",
+        Patch(_RULE_REVIEW, old='answer.get("shown") == self.digest', new="True"),
+        failing_test=f"{_RULE_FORMS}::test_a_rule_is_shown_again_if_it_does_more_than_was_read",
+    ),
+    Guard(
+        "admin-wide-rule",
+        "A wide rule is made only after a person agreed to its width",
+        Patch(_RULE_REVIEW, old="(not self.reach.is_wide or", new="(True or"),
+        failing_test=f"{_RULE_FORMS}::test_a_wide_rule_names_what_it_opens_and_needs_a_tick",
+    ),
+    Guard(
+        "admin-rule-link",
+        "A link to the form of a rule fills in no verdict and nothing wide",
+        Patch(
+            _RULE_ADMIN,
+            old="initial=named_in(request.GET.dict())",
+            new="initial=request.GET.dict()",
+        ),
+        failing_test=f"{_RULE_FORMS}::test_a_link_fills_in_no_verdict_and_nothing_wide",
+    ),
+    Guard(
+        "admin-content-policy",
+        "Pages of the admin have a Content-Security-Policy",
+        Patch(
+            _SETTINGS,
+            old='    "decisions.admin.content_policy.ContentPolicyMiddleware",\n',
+            new="",
+        ),
+        failing_test="tests/config/test_page_headers.py::"
+        "test_a_page_of_the_admin_runs_scripts_of_this_servers_files_alone",
     ),
     Guard(
         "admin-creates-rule",
