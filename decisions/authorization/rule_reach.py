@@ -119,7 +119,7 @@ class RuleReach:
     def _difference(self) -> str:
         if not self.changed:
             return "Today the same is decided on all of them."
-        counts = Counter(one.before.decision for one in self.changed)
+        counts: Counter[str] = Counter(one.before.decision for one in self.changed)
         parts = [f"{counts[it]} {text}" for it, text in _TODAY.items() if counts[it]]
         same = len(self.decided) - len(self.changed)
         rest = f"; {same} decided the same way as with the rule" if same else ""

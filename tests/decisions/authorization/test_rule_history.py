@@ -96,7 +96,7 @@ def test_only_the_last_days_and_a_bounded_number_of_rows_are_read(
 ) -> None:
     class LastWeek(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+        def now(cls, tz: Any = None) -> Any:
             return datetime.now(UTC) - timedelta(days=8)
 
     monkeypatch.setattr(recording, "datetime", LastWeek)
