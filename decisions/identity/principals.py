@@ -50,6 +50,7 @@ class Principal:
         scopes: the calls that it may make.
         trust: restricts the network addresses and templates that its runs may use.
         acts_for: the user_ids that it may act for; None for any user of the workspace.
+        permission: what an admin user must still be permitted for a connection to stay open.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Principal:
     scopes: frozenset[str]
     trust: TrustLevel
     acts_for: frozenset[str] | None = None
+    permission: str = ""
 
     @property
     def user_id(self) -> str | None:
@@ -241,15 +243,18 @@ def authenticate(secret: str) -> Principal:
 
 
 def is_credential_active(principal: Principal) -> bool:
-    """Tell whether the principal's token is neither revoked nor expired, or its login still active.
+    """Tell whether the principal's token is neither revoked nor expired; of an admin user, whether
+    it is still active, staff, and has the principal's permission.
 
     Long-lived connections (WebSocket, SSE) check it periodically.
     """
     kind, _, name = principal.id.partition(":")
     if kind == "token":
         return Token.objects.filter(valid_token(), id=name).exists()
-    logins = get_user_model().objects
-    return kind != "admin" or logins.filter(username=name, is_active=True).exists()
+    if kind != "admin":
+        return True
+    staff = get_user_model().objects.filter(username=name, is_active=True, is_staff=True).first()
+    return staff is not None and (not principal.permission or staff.has_perm(principal.permission))
 
 
 def valid_token() -> Q:

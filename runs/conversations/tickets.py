@@ -72,6 +72,7 @@ def _principal_data(principal: Principal) -> dict[str, Any]:
         "workspaceId": principal.workspace_id,
         "scopes": sorted(principal.scopes),
         "trust": principal.trust,
+        "permission": principal.permission,
     }
 
 
@@ -83,4 +84,5 @@ def _principal_from(data: dict[str, Any]) -> Principal:
         scopes=frozenset(data["scopes"]),
         trust=as_trust(data["trust"]),
         acts_for=None if data["actsFor"] is None else frozenset(data["actsFor"]),
+        permission=data.get("permission", ""),  # older code creates tickets without it
     )

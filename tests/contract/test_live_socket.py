@@ -12,6 +12,7 @@ import httpx
 import pytest
 import redis
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import Client
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -370,3 +371,30 @@ def test_whole_numbers_written_as_fractions_reach_the_worker_as_integers(
         received = worker.receive("input")["events"]
     assert str(received[0]) == str({**key, "modifiers": 2, "keyCode": 65})
     assert str(received[1]) == str({**click, "clicks": 1, "buttons": 1})
+
+
+def _forbid_to_operate(user: User) -> None:
+    user.user_permissions.clear()
+
+
+def _remove_from_staff(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=False)
+
+
+@pytest.mark.parametrize("take_rights", [_forbid_to_operate, _remove_from_staff])
+def test_a_user_who_lost_the_rights_meanwhile_cannot_act(
+    web: str,
+    make_task: Make,
+    principal: Principal,
+    staff_client: Callable[..., Client],
+    take_rights: Callable[[User], None],
+) -> None:
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    client = staff_client("runs.view_task", "runs.change_task")
+    ticket = client.post(f"/admin/runs/task/{task_id}/ticket/").json()["ticket"]
+    with open_live_page(web, task_id) as task_socket:
+        assert task_socket.request({"type": "auth", "ticket": ticket})["ok"] is True
+        assert send(task_socket, CLICK)["ok"] is True
+        take_rights(User.objects.get())
+        assert send(task_socket, CLICK)["error"]["errorCode"] == "UNAUTHENTICATED"

@@ -37,6 +37,7 @@ from runs.streaming.sse import last_event_id, stream_events
 from runs.submission.answer import answer_run
 from runs.websockets.log_pages import read_task_page
 
+_VIEW, _OPERATE = "runs.view_task", "runs.change_task"
 SCRIPT_REQUEST = "fetch"  # the header X-Requested-With of the page's script
 
 
@@ -68,7 +69,7 @@ class TaskAdmin(ReadOnlyAdmin):
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may send messages and control tasks."""
-        return request.user.has_perm("runs.change_task")
+        return request.user.has_perm(_OPERATE)
 
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, with those of a task's events and actions."""
@@ -130,7 +131,7 @@ class TaskAdmin(ReadOnlyAdmin):
         except InvalidInput as refusal:
             raise Http404(refusal.message) from None
         first = {"events": [], "lastSeq": after, "terminal": False}
-        operator = operator_of(request, task)
+        operator = self._connecting(request, task)
         return stream_events(principal=operator, run_id=task.id, first=first, read=read_task_page)
 
     def ticket_view(self, request: HttpRequest, task_id: str) -> HttpResponse:
@@ -138,10 +139,15 @@ class TaskAdmin(ReadOnlyAdmin):
         if request.method != "POST":
             raise PermissionDenied
         task = self._task(request, task_id)
-        operator = operator_of(request, task)
+        operator = self._connecting(request, task)
         if not self.has_operate_permission(request):
             operator = replace(operator, scopes=frozenset({"tasks:read"}))
         return JsonResponse(create_ticket(principal=operator, task_id=task.id))
+
+    def _connecting(self, request: HttpRequest, task: Task) -> Principal:
+        """Return the user as the principal of a connection, which ends with their permission."""
+        permission = _OPERATE if self.has_operate_permission(request) else _VIEW
+        return replace(operator_of(request, task), permission=permission)
 
     def _task(self, request: HttpRequest, task_id: str) -> Task:
         return self.row_or_404(request, Task.objects.all(), task_id)
