@@ -175,8 +175,11 @@ def abort_stale_calls() -> int:
     )
     of_earlier_leases = OpenCall.objects.filter(~Exists(leased), run_id__isnull=False)
     stale += of_earlier_leases.values_list("id", flat=True)
-    with transaction.atomic():
-        return _abort(OpenCall.objects.filter(id__in=stale), INTERRUPTED)
+    aborted = 0
+    for call_id in stale:
+        with transaction.atomic():  # one row is locked at a time
+            aborted += _abort(OpenCall.objects.filter(id=call_id), INTERRUPTED)
+    return aborted
 
 
 def _open_call(call_id: str, started_event: AuditEvent, **of_run: Any) -> OpenCall:

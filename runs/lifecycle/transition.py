@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from django.db import connection, transaction
 
 from decisions.audit.record import AuditEvent
+from decisions.infra.repeat import repeat_after_conflict
 from runs.events.notify import publish_after_commit
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.lifecycle.in_flight_calls import abort_calls
@@ -26,16 +27,29 @@ def apply(change: Transition) -> int | None:
     Returns the run's last seq; None where the guard held no row or no slot was free: then nothing
     was written.
     """
-    if change.abort_code or change.run.task_id:
-        with transaction.atomic():
-            last_seq = _write(writes_of(change, datetime.now(UTC)))
-            if last_seq is not None:
-                _write_dependents(change)
-    else:
-        last_seq = _write(writes_of(change, datetime.now(UTC)))
+    last_seq = repeat_after_conflict(lambda: _apply(change))
     if last_seq is not None:
         publish_after_commit(change.run.id, last_seq, [event.type for event in change.events])
     return last_seq
+
+
+def _apply(change: Transition) -> int | None:
+    if not change.abort_code and not change.run.task_id:
+        return _write(writes_of(change, datetime.now(UTC)))
+    with transaction.atomic():
+        if change.abort_code:
+            _lock(change.run)
+        last_seq = _write(writes_of(change, datetime.now(UTC)))
+        if last_seq is not None:
+            _write_dependents(change)
+    return last_seq
+
+
+def _lock(run: Run) -> None:
+    """Wait for a write in progress: a statement that has begun before it commits does not see the
+    artifacts that it inserts, and would not let them expire.
+    """
+    list(Run.objects.select_for_update(no_key=True).filter(id=run.id).values_list("id"))
 
 
 def _write_dependents(change: Transition) -> None:
@@ -49,7 +63,8 @@ def insert_run(run: Run, steps: list[RunStep], event: NewEvent, audit_event: Aud
     """Insert a new run with its steps, first event and audit event, in the caller's transaction or
     one of its own.
     """
-    _write(writes_of_new_run(run, steps, event, audit_event))
+    writes = writes_of_new_run(run, steps, event, audit_event)
+    repeat_after_conflict(lambda: _write(writes))
     # No reader to notify: the run's id is not known outside this transaction.
 
 

@@ -54,8 +54,8 @@ def _add_run(statement: SqlStatement, writes: Writes) -> None:
     assignments, condition = writes.run
     where, params = condition.text, _adapted(condition.params)
     if (free := writes.free_slot) is not None:
-        # The run's row is locked before a slot: the order in which an end locks them.
-        locked = f"SELECT id FROM runs_run WHERE {where} FOR UPDATE"  # noqa: S608
+        # The run's row is locked before a slot, in the order of docs/run-lifecycle.md.
+        locked = f"SELECT id FROM runs_run WHERE {where} FOR NO KEY UPDATE"  # noqa: S608
         statement.add("locked", locked, *params)
         only = "EXISTS (SELECT 1 FROM locked) ORDER BY number LIMIT 1 FOR UPDATE SKIP LOCKED"
         statement.add("free", f"{free.text} AND {only}", *free.params)

@@ -63,20 +63,23 @@ def end_leases_of_worker(worker_id: str, *, beat: int, reason: str) -> list[str]
 
     Other workers resume the runs; a run whose lease expired MAX_TIMES_LOST times fails. Does
     nothing if the heartbeat is no longer `beat`: the worker is alive and keeps everything.
+
+    Commits each lease by itself, so that the rows of two runs are never locked at once. If this
+    process dies in between, `end_stray_leases` and `free_stale_slots` end the others.
     """
     with transaction.atomic():
         lost = Worker.objects.filter(id=worker_id, beat=beat, lost_at__isnull=True)
         if not lost.update(lost_at=datetime.now(UTC)):
             return []
         detach_sessions(worker_id)
-        runs = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
-        for run in runs:
+    runs = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
+    for run in runs:
+        with transaction.atomic():
             _end_lost_lease(run, worker_id, reason)
-        # Slots of runs that ended while their worker died.
-        Slot.objects.filter(worker_id=worker_id).update(
-            run_id=None, workspace_id=None, worker_id=None
-        )
-        Run.objects.filter(pinned_worker=worker_id).update(pinned_worker=None)
+    for run_id in Run.objects.filter(pinned_worker=worker_id).values_list("id", flat=True):
+        Run.objects.filter(id=run_id, pinned_worker=worker_id).update(pinned_worker=None)
+    # Slots of runs that ended while their worker died.
+    Slot.objects.filter(worker_id=worker_id).update(run_id=None, workspace_id=None, worker_id=None)
     return [run.id for run in runs]
 
 

@@ -37,6 +37,9 @@ def _check_installation() -> Iterator[str]:
         yield "I12 a lease is left"
     if RunSecret.objects.exists():
         yield "I7 secret inputs are left"
+    ended = Run.objects.filter(ended_at__isnull=False).values("id")
+    if kept := Artifact.objects.filter(run_id__in=ended, expires_at__isnull=True).count():
+        yield f"{kept} artifacts of ended runs do not expire"
     for row in Artifact.objects.filter(expired_at__isnull=True):
         path = Path(settings.CONTINUITY_HOME) / "artifacts" / blob_path(row.sha256)
         if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != row.sha256:

@@ -84,6 +84,36 @@ _LEASES = (
         database="sqlite",
     ),
     Guard(
+        "run-locked-before-its-slot",
+        "A claim locks the run before a slot, as the end of a run does, so the two cannot deadlock",
+        Patch(
+            "runs/lifecycle/writers.py",
+            old="EXISTS (SELECT 1 FROM locked) ORDER BY",
+            new="true ORDER BY",
+        ),
+        failing_test="tests/runs/lifecycle/test_locks.py::test_a_claim_that_waits_for_the_run_has_locked_no_slot",
+    ),
+    Guard(
+        "canceled-run-is-locked-first",
+        "The artifacts that a worker wrote while its run was canceled expire",
+        Patch(
+            "runs/lifecycle/transition.py",
+            old="            _lock(change.run)\n",
+            new="            pass\n",
+        ),
+        failing_test="tests/runs/lifecycle/test_locks.py::test_an_artifact_written_while_its_run_is_canceled_expires",
+    ),
+    Guard(
+        "deadlock-repeated",
+        "A transition that the database rolled back for a deadlock is written again",
+        Patch(
+            "decisions/infra/repeat.py",
+            old='frozenset({"40P01", "40001"})',
+            new="frozenset[str]()",
+        ),
+        failing_test="tests/runs/lifecycle/test_locks.py::test_a_transition_that_loses_a_deadlock_is_written_again",
+    ),
+    Guard(
         "slots-within-the-maximum",
         "After the maximum of concurrent runs was lowered, the slots above it are not used (the"
         " dispatch order and the claim both test it)",
