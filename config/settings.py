@@ -8,7 +8,9 @@ search for a browser with CONTINUITY_CHROMIUM.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import environ
@@ -18,6 +20,9 @@ from config import home, web
 from config.llm import llm_settings, max_cost_usd
 from runners.network.allowlist import parse_allowed_networks
 from runners.workspace.workspace import WorkspacePolicy
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
 
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -318,6 +323,13 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
 }
+
+
+def _static(path: str) -> Callable[[HttpRequest], str]:
+    """Return the function that Unfold calls for the URL; it would try to import a plain text."""
+    return lambda request: f"{STATIC_URL}{path}"
+
+
 # The dotted names are functions. The primary color is indigo, because Unfold's purple marks what
 # waits for a person.
 UNFOLD = {
@@ -326,10 +338,10 @@ UNFOLD = {
     "SITE_SYMBOL": "all_inclusive",
     "SITE_URL": None,
     "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": "runs.admin.assets.favicon"}
+        {"rel": "icon", "type": "image/svg+xml", "href": _static("continuity/mark.svg")}
     ],
-    "STYLES": ["runs.admin.assets.admin_css", "runs.admin.assets.runs_css"],
-    "SCRIPTS": ["runs.admin.assets.admin_js"],
+    "STYLES": [_static("continuity/admin.css"), _static("continuity/runs.css")],
+    "SCRIPTS": [_static("continuity/admin.js")],
     "GLOBAL_CALLBACK": "decisions.admin.sign_in.site_context",
     "DASHBOARD_CALLBACK": "runs.admin.dashboard.dashboard",
     "SIDEBAR": {"navigation": "runs.admin.navigation.navigation", "show_all_applications": True},

@@ -1,4 +1,5 @@
-"""JSON Schemas of the Continuity API except chat, the same for MCP and REST; names as in S2.
+"""JSON Schemas and the error body of the Continuity API except chat, the same for MCP and REST;
+names as in S2.
 
 Inputs are closed. Responses are open at every level, so that clients accept fields that are added
 later (S2 §7).
@@ -6,6 +7,7 @@ later (S2 §7).
 
 from __future__ import annotations
 
+from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import USER_ID_PATTERN
 from decisions.models import Axis, ObjectType, OutcomeStatus
 from decisions.validation.json_schema import BOOL, TEXT, Schema, closed
@@ -228,3 +230,12 @@ OUTCOME_OUTPUT = open_object(
         "created_at": TEXT,
     }
 )
+
+
+VALIDATION_ERROR = "validation_error"
+
+
+def as_continuity_error(refusal: Refused) -> dict[str, str]:
+    """Return a refusal as {code, detail}; codes that S2 does not define are ours in lower case."""
+    code = VALIDATION_ERROR if refusal.code == InvalidInput.code else refusal.code.lower()
+    return {"code": code, "detail": refusal.message}

@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView
-from decisions.continuity.errors import VALIDATION_ERROR, as_continuity_error
+from decisions.continuity.contract import VALIDATION_ERROR, as_continuity_error
 from decisions.errors import Refused
 
 PROBLEM = component(

@@ -14,7 +14,7 @@ from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.chat.contract import CHAT_INPUT, CHAT_OUTPUT
 from decisions.chat.services import chat
 from decisions.continuity import contract
-from decisions.continuity.errors import as_continuity_error
+from decisions.continuity.contract import as_continuity_error
 from decisions.continuity.objects import list_objects, put_shell, put_success_path
 from decisions.continuity.outcomes import report_outcome
 from decisions.continuity.state import get_state

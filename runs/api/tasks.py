@@ -14,8 +14,8 @@ from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, oper
 from decisions.api.view import ApiView, json_response, principal_of
 from decisions.validation.json_schema import page_schema
 from runs.conversations import contract, selectors, services, tickets
+from runs.streaming.long_poll import wait_events
 from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events
-from runs.websockets.log_pages import read_task_page, wait_task_events
 
 _MESSAGE = component("TaskMessage", contract.MESSAGE)
 _TASK = component(
@@ -279,17 +279,20 @@ class TaskEventsView(ApiView):
         args: dict[str, Any] = self.arguments(_LOG)
         principal, task_id = principal_of(request), args["taskId"]
         after, limit = args.get("after", 0), args.get("limit", 100)
+        read = selectors.list_task_events
         if MEDIA_TYPE not in request.headers.get("Accept", "") or request.method == "HEAD":
-            page = await wait_task_events(
+            page = await wait_events(
                 principal=principal,
-                task_id=task_id,
+                run_id=task_id,
                 after=after,
                 limit=limit,
                 wait_s=args.get("waitMs", 0) / 1000,
+                read=read,
             )
             return json_response({"events": page["events"], "lastSeq": page["lastSeq"]})
         after = last_event_id(request.headers.get("Last-Event-ID", ""), after)
-        first = await wait_task_events(
-            principal=principal, task_id=task_id, after=after, limit=PAGE
+        first = await wait_events(
+            principal=principal, run_id=task_id, after=after, limit=PAGE, wait_s=0, read=read
         )
-        return stream_events(principal=principal, run_id=task_id, first=first, read=read_task_page)
+        first["terminal"] = False  # a task accepts further messages
+        return stream_events(principal=principal, run_id=task_id, first=first, read=read)

@@ -20,7 +20,7 @@ from decisions.infra.trace_context import traceparent_for
 from decisions.security.masking import Masker
 from runners.browser.interaction.screenshot import save_screenshot
 from runners.browser.session.session import OpenBrowserSession
-from runners.browser.tracing.artifact import save_trace
+from runners.browser.tracing.trace import save_trace
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
 from runners.invocation.arguments import check_args

@@ -290,8 +290,3 @@ def get_runtime_profile(*, principal: Principal) -> dict[str, Any]:
         "trustLevel": principal.trust,
         "isRemote": principal.trust == "remote",
     }
-
-
-def has_active_runs() -> bool:
-    """Return whether any run of any workspace is queued or running."""
-    return Run.objects.filter(ended_at__isnull=True).exists()

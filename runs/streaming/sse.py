@@ -23,23 +23,19 @@ PAGE = 500  # events per read
 KEEP_ALIVE_S = 15.0  # interval of comments, so that proxies keep an idle stream open
 CHECK_S = 10.0  # interval at which the reader's token is checked again, if there is a part to send
 Page = tuple[dict[str, Any], int]  # {events, lastSeq, terminal}, and the seq where the log ends
-ReadPage = Callable[[Principal, str, int, int], Page]  # principal, id of the log, after, limit
+ReadPage = Callable[..., Page]  # with principal, run_id, after, limit
 log = logging.getLogger(__name__)
 
 
-def read_run_page(principal: Principal, run_id: str, after: int, limit: int) -> Page:
-    """Read a page of a run's log."""
-    return runs.list_events_and_seq(principal=principal, run_id=run_id, after=after, limit=limit)
-
-
 def stream_events(
-    *, principal: Principal, run_id: str, first: Mapping[str, Any], read: ReadPage = read_run_page
+    *, principal: Principal, run_id: str, first: Mapping[str, Any], read: ReadPage | None = None
 ) -> StreamingHttpResponse:
     """Return a response that sends the page `first` and every later event, until the event that
     ends the run, or until the server shuts down.
 
     Args:
-        run_id: the run of the log; with another `read` the task of a log, which has no end.
+        run_id: the run of the log.
+        read: reads a page of another log, which has no end, such as a task's; `run_id` is its id.
     """
     return StreamingHttpResponse(
         _lines(principal, run_id, first, read),
@@ -62,7 +58,7 @@ def last_event_id(text: str, after: int) -> int:
 
 
 async def _lines(
-    principal: Principal, run_id: str, first: Mapping[str, Any], read: ReadPage = read_run_page
+    principal: Principal, run_id: str, first: Mapping[str, Any], read: ReadPage | None
 ) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n" + frames_of(first["events"])
     if first["terminal"]:
@@ -70,8 +66,10 @@ async def _lines(
     try:
         async with get_hub().subscribe(run_id) as (_, subscriber):
             subscriber.wake_every(KEEP_ALIVE_S)
-            read_page = partial(read, principal, run_id)
-            follow = _follow(read_page, first["lastSeq"], subscriber, has_end=read is read_run_page)
+            read_page = partial(
+                read or runs.list_events_and_seq, principal=principal, run_id=run_id
+            )
+            follow = _follow(read_page, first["lastSeq"], subscriber, has_end=read is None)
             follow = _while_allowed(principal, follow)
             async with aclosing(follow) as parts:
                 async for part in parts:
@@ -84,7 +82,7 @@ async def _lines(
 
 
 async def _follow(
-    read_page: Callable[[int, int], Page], after: int, subscriber: Subscriber, *, has_end: bool
+    read_page: ReadPage, after: int, subscriber: Subscriber, *, has_end: bool
 ) -> AsyncGenerator[bytes, None]:
     """Yield the events after `after`, and a comment whenever the keep-alive timer fires."""
     has_ended = False
@@ -121,11 +119,9 @@ async def _while_allowed(
             yield part
 
 
-async def _next_page(
-    read_page: Callable[[int, int], Page], after: int, subscriber: Subscriber
-) -> dict[str, Any]:
+async def _next_page(read_page: ReadPage, after: int, subscriber: Subscriber) -> dict[str, Any]:
     """Read the next page for a subscriber that is behind; after the last page it is not."""
-    page, log_seq = await in_thread(read_page, after, PAGE)
+    page, log_seq = await in_thread(partial(read_page, after=after, limit=PAGE))
     if len(page["events"]) < PAGE:
         subscriber.mark_read(page["lastSeq"], log_seq=log_seq)
     return page

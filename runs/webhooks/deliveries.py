@@ -9,6 +9,7 @@ because the epoch has moved on.
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -27,10 +28,11 @@ from decisions.security.keys import unseal
 from runners.trust import TrustLevel
 from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.queries.runs import run_object
-from runs.webhooks.backoff import retry_delay_s
 from runs.webhooks.confirmation_messages import confirmation_message
 
 MAX_ATTEMPTS = 8
+FIRST_DELAY_S = 15.0  # times four after each attempt: the eighth is 23 hours after the first
+JITTER = 0.2
 LOST_AFTER_S = 60.0  # an attempt takes 10 s at most, so a deliverer that needs longer has died
 GONE = 410
 DELIVERER = "webhooks"  # the actor in the audit log
@@ -242,3 +244,11 @@ def disable(webhook_id: str, *, actor: str, because: str) -> None:
                 {"because": because},
             )
         )
+
+
+def retry_delay_s(attempt: int) -> float:
+    """Return the seconds from this attempt to the next, with random jitter so that deliveries that
+    failed together are not retried together.
+    """
+    jitter = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  (not a secret)
+    return FIRST_DELAY_S * 4.0 ** (attempt - 1) * jitter

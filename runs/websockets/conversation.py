@@ -20,6 +20,7 @@ from decisions.identity.principals import Principal, is_credential_active
 from decisions.infra.threads import in_thread
 from runs.conversations import services
 from runs.conversations.errors import TaskNotFound
+from runs.conversations.selectors import list_task_events
 from runs.streaming.hub import get_hub
 from runs.streaming.sse import PAGE
 from runs.streaming.subscriber import Subscriber
@@ -36,7 +37,6 @@ from runs.websockets.connection import (
     run_until_first,
     serve_socket,
 )
-from runs.websockets.log_pages import read_task_page
 
 PATH = "/ws/tasks/"
 
@@ -110,7 +110,9 @@ class ConversationSocket:
 
     def _read_page(self, after: int) -> tuple[dict[str, Any], int]:
         try:
-            return read_task_page(self._caller, self._task_id, after, PAGE)
+            return list_task_events(
+                principal=self._caller, run_id=self._task_id, after=after, limit=PAGE
+            )
         except TaskNotFound as refusal:
             raise CloseSocket(4404, refusal.message) from None
 

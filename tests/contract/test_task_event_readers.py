@@ -144,10 +144,10 @@ def test_an_unavailable_database_closes_a_connection_so_that_the_client_reconnec
 ) -> None:
     task_id = make_task("say one")
 
-    def raise_error(*args: object) -> None:
+    def raise_error(**arguments: object) -> None:
         raise OperationalError("unavailable")
 
-    monkeypatch.setattr(conversation, "read_task_page", raise_error)
+    monkeypatch.setattr(conversation, "list_task_events", raise_error)
     with open_task_socket(web, task_id, token=token, query="?after=0") as task_socket:
         assert task_socket.close_code() == 1001
 

@@ -31,11 +31,11 @@ from runs.admin.runs.questions import posted_answer, posted_expiry
 from runs.admin.tasks import detail
 from runs.conversations import services
 from runs.conversations.contract import CONTENT_MAX
+from runs.conversations.selectors import list_task_events
 from runs.conversations.tickets import create_ticket
 from runs.models import Run, Task, TaskStatus
 from runs.streaming.sse import last_event_id, stream_events
 from runs.submission.answer import answer_run
-from runs.websockets.log_pages import read_task_page
 
 _VIEW, _OPERATE = "runs.view_task", "runs.change_task"
 SCRIPT_REQUEST = "fetch"  # the header X-Requested-With of the page's script
@@ -132,7 +132,7 @@ class TaskAdmin(ReadOnlyAdmin):
             raise Http404(refusal.message) from None
         first = {"events": [], "lastSeq": after, "terminal": False}
         operator = self._connecting(request, task)
-        return stream_events(principal=operator, run_id=task.id, first=first, read=read_task_page)
+        return stream_events(principal=operator, run_id=task.id, first=first, read=list_task_events)
 
     def ticket_view(self, request: HttpRequest, task_id: str) -> HttpResponse:
         """Return a ticket for the live page's WebSocket; without the permission it is read-only."""

@@ -6,7 +6,6 @@ from django.db import Error, close_old_connections
 from django.db.models import Count
 
 from runs.models import Run
-from runs.queries.runs import has_active_runs
 
 
 def count_active_runs() -> dict[str, int]:
@@ -19,6 +18,6 @@ def is_work_left() -> bool:
     """Return whether a run is queued or running; True if the database does not answer."""
     close_old_connections()
     try:
-        return has_active_runs()
+        return any(count_active_runs().values())
     except Error:
         return True

@@ -17,8 +17,13 @@ from decisions.identity.principals import Principal
 from decisions.infra.staleness import ChangeWatch
 from runs.models import Webhook, WebhookDelivery
 from runs.webhooks import deliveries, services
-from runs.webhooks.backoff import retry_delay_s
-from runs.webhooks.deliveries import MAX_ATTEMPTS, WebhookResponse, claim_due_deliveries, settle
+from runs.webhooks.deliveries import (
+    MAX_ATTEMPTS,
+    WebhookResponse,
+    claim_due_deliveries,
+    retry_delay_s,
+    settle,
+)
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.webhook_receiver import Receiver, run_receiver
 from tests.support.runs.webhooks import audit_actions, deliver, is_signed, make_due, submit_canceled

@@ -317,7 +317,7 @@ def test_a_run_whose_template_is_missing_after_the_claim_fails(
 @override_settings(POLL_S=0.2)
 def test_a_run_without_a_wakeup_is_still_claimed(submit: Submit, worker: WorkerProcess) -> None:
     run_id = submit("ok")
-    wait_until(lambda: fresh(run_id).status == "succeeded")
+    wait_until(lambda: fresh(run_id).status == "succeeded", within_s=20)
 
 
 def test_the_heartbeat_saves_the_clock_of_a_long_step(
