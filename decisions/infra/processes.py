@@ -25,9 +25,19 @@ def _identity(pid: int) -> str | None:
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         namespace = (_PROC / "self/ns/pid").readlink().name.strip("pid:[]")
-        fields = (_PROC / str(pid) / "stat").read_text().rpartition(") ")[2].split()
     except OSError:
         return None
-    if fields[0] == "Z":  # a zombie: ended, but not yet waited for by its parent
+    started = start_time(pid)
+    return None if started is None else f"{boot}:{namespace}:{pid}:{started}"
+
+
+def start_time(pid: int) -> str | None:
+    """Return when a process started, in clock ticks since boot, which a later process with the same
+    id differs in; None if the process has ended, or if the system does not report it.
+    """
+    try:
+        fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
         return None
-    return f"{boot}:{namespace}:{pid}:{fields[19]}"
+    # Z is a zombie: ended, but not yet waited for by its parent.
+    return None if fields[0] in "ZX" else fields[19]

@@ -22,7 +22,7 @@ from decisions.errors import NotReady
 from decisions.identity.principals import Principal, local_principal
 from mcp_server.protocol.request_context import MessageContext
 from runs.installation.home.errors import StackError
-from runs.installation.home.locks import Membership
+from runs.installation.home.locks import membership
 from runs.installation.home.paths import home_paths
 from runs.installation.home.start import ensure_stack
 from runs.installation.home.state import StackInfo
@@ -122,6 +122,6 @@ class StdioTransport:
         prepare_home()
         principal = local_principal()
         if settings.EMBEDDED:
-            self._membership.enter_context(Membership())
+            self._membership.enter_context(membership())
             self._stack.result()
         return principal

@@ -14,9 +14,9 @@ from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 
 from decisions.admin.decisions import time_left, title_of
+from decisions.infra.staleness import ChangeWatch
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
-from runs.admin.heartbeats import heartbeat_ages
 from runs.admin.last_day import last_day
 from runs.admin.runs.columns import elapsed_ms, state_pill, waiting_runs
 from runs.admin.runs.questions import question_of
@@ -26,6 +26,7 @@ LIVE_MS = 2000
 ROWS = 10
 MARKS = 40  # slots that are drawn individually
 QUEUE_SHOWN = 999  # a longer queue is shown as 999+ and not counted every two seconds
+_heartbeats = ChangeWatch()
 _LONG = ("inputs", "options", "result", "warnings", "next_actions")
 
 
@@ -149,21 +150,16 @@ def _workers() -> list[dict[str, Any]]:
     runs_by_worker: dict[str, int] = {}
     for owner in busy.values_list("lease_owner", flat=True):
         runs_by_worker[str(owner)] = runs_by_worker.get(str(owner), 0) + 1
-    heartbeat_ages.keep_only({row.id for row in rows})
+    _heartbeats.keep_only([row.id for row in rows])
     return [
         {"worker": row, "runs": runs_by_worker.get(row.id, 0), **_heartbeat(row)} for row in rows
     ]
 
 
 def _heartbeat(worker: Worker) -> dict[str, Any]:
-    age_s = heartbeat_ages.age_s(worker.id, worker.beat)
-    is_late = age_s is not None and age_s > 3 * settings.LEASE_BEAT_S
-    if age_s is None:
-        text = f"heartbeat {worker.beat}"
-    elif is_late:
-        text = f"no heartbeat for {age_s:.0f} s"
-    else:
-        text = f"heartbeat {worker.beat}, {age_s:.0f} s ago"
+    silent_s = _heartbeats.unchanged_s(worker.id, worker.beat)
+    is_late = silent_s > 3 * settings.LEASE_BEAT_S
+    text = f"no heartbeat for {silent_s:.0f} s" if is_late else f"heartbeat {worker.beat}"
     return {"is_late": is_late, "heartbeat": text}
 
 

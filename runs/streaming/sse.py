@@ -58,7 +58,10 @@ def last_event_id(text: str, after: int) -> int:
 
 
 async def _lines(
-    principal: Principal, run_id: str, first: Mapping[str, Any], read: ReadPage | None
+    principal: Principal,
+    run_id: str,
+    first: Mapping[str, Any],
+    read: ReadPage | None = None,
 ) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n" + frames_of(first["events"])
     if first["terminal"]:

@@ -116,9 +116,9 @@ def test_a_killed_redis_is_restarted(home: TemporaryHome) -> None:
 def test_two_processes_that_need_a_stack_share_one(home: TemporaryHome) -> None:
     code = (
         "import os, time, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'\n"
-        "from runs.installation.home.locks import Membership\n"
+        "from runs.installation.home.locks import membership\n"
         "from runs.installation.home.start import ensure_stack\n"
-        "with Membership():\n"
+        "with membership():\n"
         "    first = ensure_stack(60); start = time.monotonic(); second = ensure_stack(60)\n"
         "    print(first.pid == second.pid, time.monotonic() - start < 0.1, first.url)\n"
     )

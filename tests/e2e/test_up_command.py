@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.installation.home.locks import Membership
+from runs.installation.home.locks import membership
 from runs.installation.home.state import is_up
 from tests.support.installation.temporary_home import (
     TemporaryHome,
@@ -136,7 +136,7 @@ def test_a_default_port_that_is_in_use_is_skipped(home: TemporaryHome, tmp_path:
 
 @pytest.mark.slow
 def test_an_idle_background_stack_ends(home: TemporaryHome) -> None:
-    with Membership(home.paths):
+    with membership(home.paths):
         home.run("up", "--background", CONTINUITY_IDLE_STOP_S="1")
         processes = home.processes()
         assert not eventually(lambda: not is_up(home.paths), within_s=8)

@@ -4,8 +4,6 @@ status, slots, waiting confirmations, due webhooks and unsealed audit rows.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +15,7 @@ from django.db.models import Count, Min, Q
 
 from decisions.audit.backlog import unsealed_rows
 from decisions.infra.processes import has_ended
+from decisions.infra.staleness import ChangeWatch
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
 from runs.models import Slot, WebhookDelivery, Worker
@@ -62,44 +61,26 @@ class InstallationStatus:
     unsealed: Backlog
 
 
-class LiveWorkers:
-    """Finds live workers by their heartbeat counters, on this process's monotonic clock: no other
-    machine's wall clock matters.
+_heartbeats = ChangeWatch()
+
+
+def list_live_workers() -> list[str]:
+    """Return the workers whose heartbeat advanced within the last LEASE_LOST_S, or was first seen
+    within that time, by this process's monotonic clock.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._seen: dict[str, tuple[int, float]] = {}
-
-    def list_live(self) -> list[str]:
-        """Return the workers whose heartbeat advanced within the last LEASE_LOST_S, or was first
-        seen within that time.
-        """
-        rows = Worker.objects.filter(lost_at__isnull=True).values_list("id", "beat", "process")
-        heartbeats = {
-            worker_id: beat for worker_id, beat, process in rows if not has_ended(process)
-        }
-        now = time.monotonic()
-        with self._lock:
-            self._seen = {
-                worker_id: known
-                if (known := self._seen.get(worker_id)) and known[0] == heartbeat
-                else (heartbeat, now)
-                for worker_id, heartbeat in heartbeats.items()
-            }
-            return [
-                worker_id
-                for worker_id, (_, since) in self._seen.items()
-                if now - since < settings.LEASE_LOST_S
-            ]
-
-
-_live_workers = LiveWorkers()
+    rows = Worker.objects.filter(lost_at__isnull=True).values_list("id", "beat", "process")
+    beats = {worker_id: beat for worker_id, beat, process in rows if not has_ended(process)}
+    _heartbeats.keep_only(beats)
+    return [
+        worker_id
+        for worker_id, beat in beats.items()
+        if _heartbeats.unchanged_s(worker_id, beat) < settings.LEASE_LOST_S
+    ]
 
 
 def count_live_workers() -> int:
     """Return how many worker processes are live; one query."""
-    return len(_live_workers.list_live())
+    return len(list_live_workers())
 
 
 def describe_late_sealing() -> str | None:
@@ -132,7 +113,7 @@ def read_installation_status() -> InstallationStatus:
         queue=_queue(now),
         slots_taken=slots["taken"],
         slots=slots["all"],
-        workers=_live_workers.list_live(),
+        workers=list_live_workers(),
         confirmations=_backlog(waiting, "created_at", now),
         deliveries=_backlog(due, "next_try_at", now),
         unsealed=Backlog(unsealed.number, unsealed.oldest_s),

@@ -7,7 +7,6 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
 from runs.installation.home.paths import HomePaths, home_paths
 
@@ -58,32 +57,21 @@ def is_held(path: Path) -> bool:
         os.close(fd)
 
 
-class Membership:
-    """Keep a background stack from stopping as idle, during a `with` block.
+@contextlib.contextmanager
+def membership(paths: HomePaths | None = None) -> Iterator[None]:
+    """Keep a background stack from stopping as idle during the block.
 
     It is a shared lock, so any number of processes can be members. It does not start the stack: see
     `ensure_stack`.
     """
-
-    def __init__(self, paths: HomePaths | None = None) -> None:
-        self._path = (paths or home_paths()).members_lock
-        self._fd: int | None = None
-
-    def __enter__(self) -> Membership:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._fd = open_lock(self._path)
-        fcntl.flock(self._fd, fcntl.LOCK_SH)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+    path = (paths or home_paths()).members_lock
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = open_lock(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(fd)
 
 
 def member_pids(path: Path) -> list[int] | None:

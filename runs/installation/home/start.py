@@ -20,7 +20,7 @@ def ensure_stack(timeout_s: float = START_TIMEOUT_S) -> StackInfo:
     """Return the running stack of this home; start one in the background if there is none.
 
     Blocks until the stack is ready: milliseconds if it runs, seconds if it has to start. Hold a
-    `Membership` from before the call until the stack is no longer needed. Any number of processes
+    `membership` from before the call until the stack is no longer needed. Any number of processes
     may call it at once.
 
     Raises:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from decisions.infra.processes import start_time
 from runs.installation.home.locks import is_held
 from runs.installation.home.paths import HomePaths, home_paths
 
@@ -98,14 +99,10 @@ def birth(pid: int) -> str:
 
     "alive" if the system does not report start times; "" if the process has ended.
     """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        if Path("/proc/self/stat").exists():
-            return ""
+    started = start_time(pid)
+    if started is None and not Path("/proc/self/stat").exists():
         return "alive" if _exists(pid) else ""
-    after_name = stat.rpartition(")")[2].split()
-    return "" if after_name[0] in "ZX" else after_name[19]
+    return started or ""
 
 
 def _exists(pid: int) -> bool:

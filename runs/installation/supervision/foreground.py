@@ -14,7 +14,7 @@ from django.conf import settings
 
 from runs.installation.home.errors import StackError
 from runs.installation.home.listen import FIRST_PORT, listen
-from runs.installation.home.locks import Membership, try_lock
+from runs.installation.home.locks import membership, try_lock
 from runs.installation.home.paths import HomePaths
 from runs.installation.home.safety import refuse_unsafe_start
 from runs.installation.home.state import StackInfo, is_up, live_info, stack_info
@@ -97,7 +97,7 @@ def _supervise(paths: HomePaths, lock_fd: int, options: UpOptions, report: Repor
             report(f"  Port {FIRST_PORT} is in use, so this stack listens on {port}.")
         rule = IdleRule(paths, idle_s=settings.IDLE_STOP_S, has_active_runs=is_work_left)
         if not options.background:
-            stack.enter_context(Membership(paths))
+            stack.enter_context(membership(paths))
         supervisor = Supervisor(
             paths,
             define_services(paths, listener, WorkerProbe()),
@@ -142,7 +142,7 @@ def _started(supervisor: Supervisor, report: Report) -> Iterator[None]:
 
 def _attach(paths: HomePaths, options: UpOptions, report: Report) -> bool | None:
     """Be a member of another supervisor's stack until it ends; None if it has to start here."""
-    with Membership(paths):
+    with membership(paths):
         info = _await_ready(paths)
         if info is None:
             return None

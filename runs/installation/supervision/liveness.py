@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from django.conf import settings
 from django.db import Error, close_old_connections
 from django.db.models import Q
 
+from decisions.infra.staleness import ChangeWatch
 from runs.installation.home import redis_server
 from runs.installation.home.state import birth
 from runs.models import Worker
@@ -48,8 +48,7 @@ class WorkerLiveness:
 
     def __init__(self, probe: WorkerProbe) -> None:
         self._probe = probe
-        self._heartbeat = _Unchanged()
-        self._wakeup = _Unchanged()
+        self._watch = ChangeWatch()
 
     def unhealthy_reason(self, pid: int) -> str | None:
         """Return why the worker is unhealthy; None if healthy or if the database is unavailable."""
@@ -58,23 +57,9 @@ class WorkerLiveness:
         except Error:
             return None
         # A missing row counts as unchanged too: a live worker that lost its row inserts a new one.
-        if self._heartbeat.seconds((pid, heartbeat)) > HEARTBEAT_TIMEOUT_S:
+        if self._watch.unchanged_s("heartbeat", (pid, heartbeat)) > HEARTBEAT_TIMEOUT_S:
             return f"sent no heartbeat for {HEARTBEAT_TIMEOUT_S:.0f} s"
         wakeup = self._probe.oldest_wakeup()
-        if self._wakeup.seconds((pid, wakeup)) > WAKEUP_TIMEOUT_S and wakeup:
+        if self._watch.unchanged_s("wake-up", (pid, wakeup)) > WAKEUP_TIMEOUT_S and wakeup:
             return f"did not take a wake-up message for {WAKEUP_TIMEOUT_S:.0f} s"
         return None
-
-
-class _Unchanged:
-    """Measures for how long a value has stayed the same."""
-
-    def __init__(self) -> None:
-        self._value: object = None
-        self._since = 0.0
-
-    def seconds(self, value: object) -> float:
-        now = time.monotonic()
-        if value != self._value:
-            self._value, self._since = value, now
-        return now - self._since

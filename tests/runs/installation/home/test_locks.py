@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.installation.home.locks import Membership, is_held, locked, member_pids, try_lock
+from runs.installation.home.locks import is_held, locked, member_pids, membership, try_lock
 from runs.installation.home.paths import HomePaths
 
 
@@ -44,7 +44,7 @@ def test_a_missing_lock_file_is_not_locked_and_not_created(tmp_path: Path) -> No
 
 def test_many_processes_are_members_at_once_and_none_can_be_excluded(tmp_path: Path) -> None:
     paths = HomePaths(tmp_path)
-    with Membership(paths), Membership(paths):
+    with membership(paths), membership(paths):
         assert try_lock(paths.members_lock) is None
     fd = try_lock(paths.members_lock)
     assert fd is not None
@@ -54,16 +54,16 @@ def test_many_processes_are_members_at_once_and_none_can_be_excluded(tmp_path: P
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the system does not list locks")
 def test_members_are_listed_by_their_processes(tmp_path: Path) -> None:
     paths = HomePaths(tmp_path)
-    with Membership(paths):
+    with membership(paths):
         assert member_pids(paths.members_lock) == [os.getpid()]
     assert member_pids(paths.members_lock) == []
 
 
 def test_a_membership_ends_with_a_killed_process(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from runs.installation.home.locks import Membership;"
+        "import sys; from pathlib import Path; from runs.installation.home.locks import membership;"
         "from runs.installation.home.paths import HomePaths\n"
-        "with Membership(HomePaths(Path(sys.argv[1]))): print('in', flush=True); sys.stdin.read()"
+        "with membership(HomePaths(Path(sys.argv[1]))): print('in', flush=True); sys.stdin.read()"
     )
     member = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from runs.installation.home.locks import Membership, try_lock
+from runs.installation.home.locks import membership, try_lock
 from runs.installation.home.paths import HomePaths
 from runs.installation.supervision.idle import IdleRule, WebActivity
 
@@ -24,7 +24,7 @@ def test_an_unused_stack_without_work_ends(tmp_path: Path) -> None:
 
 def test_a_stack_with_a_member_stays(tmp_path: Path) -> None:
     rule = IdleRule(HomePaths(tmp_path), idle_s=0, has_active_runs=lambda: False)
-    with Membership(HomePaths(tmp_path)):
+    with membership(HomePaths(tmp_path)):
         assert not rule.should_stop(_never)
 
 
