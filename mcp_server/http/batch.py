@@ -10,14 +10,13 @@ from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import (
     INVALID_REQUEST,
     PARSE_ERROR,
-    ErrorData,
     JSONRPCError,
     JSONRPCRequest,
 )
 
 from decisions.errors import Refused, TooManyRequests
 from decisions.validation.json_input import CALL_LIMIT, load_json
-from mcp_server.protocol.message_parser import parse_message
+from mcp_server.protocol.message_parser import error_response, parse_message
 
 BATCH_VERSION = "2025-03-26"
 MAX_MESSAGES = 50
@@ -45,9 +44,9 @@ def parse_batch(
     try:
         values = load_json(body, limit=CALL_LIMIT)
     except Refused as refused:
-        return _error(PARSE_ERROR, refused.message)
+        return error_response(PARSE_ERROR, refused.message)
     if not 1 <= len(values) <= MAX_MESSAGES:
-        return _error(INVALID_REQUEST, f"A batch must have 1 to {MAX_MESSAGES} messages.")
+        return error_response(INVALID_REQUEST, f"A batch must have 1 to {MAX_MESSAGES} messages.")
     messages = [_parse(values[0])]
     for value in values[1:]:
         message = _parse(value)
@@ -67,7 +66,7 @@ def _refuse(
         return [parsed]
     if not isinstance(parsed.message, JSONRPCRequest):
         return []
-    return [_error(INVALID_REQUEST, refused.message, parsed.message.id, refused.as_dict())]
+    return [error_response(INVALID_REQUEST, refused.message, parsed.message.id, refused.as_dict())]
 
 
 def _parse(value: Any) -> SessionMessage | JSONRPCError:
@@ -75,15 +74,10 @@ def _parse(value: Any) -> SessionMessage | JSONRPCError:
     if isinstance(parsed, SessionMessage):
         message = parsed.message
         if isinstance(message, JSONRPCRequest) and message.method == "initialize":
-            return _error(INVALID_REQUEST, "initialize cannot be part of a batch.", message.id)
+            return error_response(
+                INVALID_REQUEST, "initialize cannot be part of a batch.", message.id
+            )
     return parsed
-
-
-def _error(
-    code: int, message: str, request_id: str | int | None = None, data: Any = None
-) -> JSONRPCError:
-    error = ErrorData(code=code, message=message, data=data)
-    return JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
 class ResponseCollector:

@@ -57,7 +57,7 @@ def parse_message(line: bytes | OversizedLine) -> SessionMessage | JSONRPCError:
     """Return the message that a line contains, or the error response to it."""
     if isinstance(line, OversizedLine):
         message = f"The message is larger than {CALL_LIMIT} bytes."
-        return _error(INVALID_REQUEST, message, _id_at_edges(line))
+        return error_response(INVALID_REQUEST, message, _id_at_edges(line))
     try:
         value = load_json(line, limit=CALL_LIMIT)
     except Refused as refused:
@@ -68,16 +68,20 @@ def parse_message(line: bytes | OversizedLine) -> SessionMessage | JSONRPCError:
 def _message(value: Any) -> SessionMessage | JSONRPCError:
     """Return the JSON value as a message, or the error response to it."""
     if not isinstance(value, dict):
-        return _error(
+        return error_response(
             INVALID_REQUEST, "A message must be a single JSON object; batches are not accepted."
         )
     request_id = _usable_id(value.get("id"))
     if "method" in value and "id" in value and request_id is None:
-        return _error(INVALID_REQUEST, "The id of a request must be a string or an integer.")
+        return error_response(
+            INVALID_REQUEST, "The id of a request must be a string or an integer."
+        )
     try:
         return SessionMessage(_model_of(value).model_validate(value, by_name=False))
     except ValidationError:
-        return _error(INVALID_REQUEST, "The object is not a JSON-RPC 2.0 message.", request_id)
+        return error_response(
+            INVALID_REQUEST, "The object is not a JSON-RPC 2.0 message.", request_id
+        )
 
 
 def _model_of(
@@ -88,8 +92,12 @@ def _model_of(
     return JSONRPCError if "error" in value else JSONRPCResponse
 
 
-def _error(code: int, message: str, request_id: RequestId | None = None) -> JSONRPCError:
-    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=message))
+def error_response(
+    code: int, message: str, request_id: RequestId | None = None, data: Any = None
+) -> JSONRPCError:
+    """Return a JSON-RPC error."""
+    error = ErrorData(code=code, message=message, data=data)
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
 
 
 def _usable_id(value: Any) -> RequestId | None:
@@ -117,13 +125,15 @@ def _answer_refused(line: bytes, refused: Refused) -> SessionMessage | JSONRPCEr
     message = refused.message
     if len(line) > LENIENT_BYTES:
         request_id = _id_at_edges(OversizedLine(line[:EDGE_BYTES], line[-EDGE_BYTES:]))
-        return _error(PARSE_ERROR if request_id is None else INVALID_REQUEST, message, request_id)
+        return error_response(
+            PARSE_ERROR if request_id is None else INVALID_REQUEST, message, request_id
+        )
     request = _parse_leniently(line)
     if request is None:
-        return _error(PARSE_ERROR, message)
+        return error_response(PARSE_ERROR, message)
     call = _call_without_arguments(request.value)
     if call is None:
-        return _error(INVALID_REQUEST, message, request.request_id)
+        return error_response(INVALID_REQUEST, message, request.request_id)
     # The server refuses the call, so that the result has the form of the client's protocol version.
     return SessionMessage(
         call, ServerMessageMetadata(request_context=MessageContext(refused=refused))

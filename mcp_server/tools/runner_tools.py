@@ -20,11 +20,11 @@ from runners.remote_tools.model_facing import (
 from runners.targets.targets import Caller
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
+from runs.streaming.long_poll import WAIT_MAX_MS
 
 META = "continuity"  # key in _meta: the tool's name on its runners, and their target ids
 MAX_LISTED = 128
 LIST_BYTES = 128 * 1024
-LIMIT_MS = 55_000  # below the 60 s after which common hosts abandon a call
 _DESCRIPTION_MAX = 1000
 _TIME_LIMIT_NOTE = "Limit 55 s: for longer work start call_tools with run_task_template."
 
@@ -96,7 +96,7 @@ async def _call(tool: OfferedTool, call: McpToolCall) -> dict[str, Any]:
         tool.name,
         args,
         target_id=target.target_id,
-        timeout_ms=max(1, LIMIT_MS - int(call.elapsed_s * 1000)),
+        timeout_ms=max(1, WAIT_MAX_MS - int(call.elapsed_s * 1000)),
         on_update=progress.add,
     )
     try:

@@ -18,7 +18,7 @@ from decisions.infra.staleness import ChangeWatch
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
 from runs.admin.last_day import last_day
-from runs.admin.runs.columns import elapsed_ms, state_pill, waiting_runs
+from runs.admin.runs.columns import done_percent, elapsed_ms, state_pill, waiting_runs
 from runs.admin.runs.questions import question_of
 from runs.models import ACTIVE, Run, RunStatus, Slot, Worker
 
@@ -123,11 +123,10 @@ def _recent_failures() -> list[Run]:
 
 
 def _row(run: Run, now: datetime) -> dict[str, Any]:
-    share = 100 * run.done_steps / run.total_steps if run.total_steps else 0
     return {
         "run": run,
         "state": state_pill(run),
-        "share": round(min(share, 100), 1),
+        "share": done_percent(run),
         "took": duration(elapsed_ms(run, now)),
     }
 

@@ -22,6 +22,7 @@ from decisions.validation.json_schema import (
 from runs.events.types import EventType
 from runs.models import RunStatus
 from runs.streaming.long_poll import WAIT_MAX_MS
+from runs.submission.answer import MESSAGE_MAX
 
 
 def _nullable(schema: Schema) -> Schema:
@@ -92,7 +93,7 @@ LIST_TASK_RUNS_INPUT: Schema = closed(
     {"status": _STATUS, "templateId": _TEMPLATE_ID, **PAGE_PROPERTIES}, []
 )
 ANSWER_TASK_RUN_INPUT: Schema = closed(
-    {"runId": ID, "answer": {"type": "string", "minLength": 1, "maxLength": 65_536}}
+    {"runId": ID, "answer": {"type": "string", "minLength": 1, "maxLength": MESSAGE_MAX}}
 )
 SUBSCRIBE_INPUT: Schema = closed(
     {

@@ -7,9 +7,7 @@ from typing import Any
 from decisions.validation.json_schema import COUNT, ID, MS, OFFSET, PAGE_PROPERTIES, Schema, closed
 from runs.events.types import TASK_EVENT_TYPES
 from runs.models import MessageRole, TaskStatus
-
-CONTENT_MAX = 65_536  # characters of a message
-
+from runs.submission.answer import MESSAGE_MAX
 
 _STATUS: Schema = {"type": "string", "enum": list(TaskStatus.values)}
 _TARGET: Schema = {
@@ -18,7 +16,7 @@ _TARGET: Schema = {
     "maxLength": 64,
     "description": "The target that the agent works on.",
 }
-_CONTENT: Schema = {"type": "string", "minLength": 1, "maxLength": CONTENT_MAX, "pattern": "\\S"}
+_CONTENT: Schema = {"type": "string", "minLength": 1, "maxLength": MESSAGE_MAX, "pattern": "\\S"}
 _KEY: Schema = {
     "type": "string",
     "minLength": 1,
@@ -112,7 +110,6 @@ _FIELDS: Schema = {
 }
 _EXTRAS: Schema = {
     "targetId": {"type": "string"},
-    "selectedClientId": {"type": "string"},
     "takenOverAt": {**MS, "description": "When a person took over the page."},
     "takenOverBy": {"type": "string", "description": "The principal that has the page."},
     "runId": {**ID, "description": "The current run."},

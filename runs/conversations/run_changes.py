@@ -18,9 +18,9 @@ from runs.conversations.state import idle_status, move_task
 from runs.events.types import MESSAGE, EventType
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.models import MessageRole, RunStatus, Task, TaskMessage, TaskStatus
+from runs.submission.answer import MESSAGE_MAX
 
 _STARTS = frozenset({EventType.RUN_STARTED, EventType.RUN_RESUMED})
-CONTENT_MAX = 65_536  # characters of a message
 # Fields of a result that may have the text of the answer; the first one present is used.
 _ANSWER_FIELDS = ("message", "answer", "text")
 
@@ -115,7 +115,7 @@ def _content_of(change: Transition) -> str:
     result, summary = change.values.get("result"), str(change.values.get("result_summary") or "")
     fields = [result.get(name) for name in _ANSWER_FIELDS] if isinstance(result, Mapping) else []
     content = next((text for text in fields if isinstance(text, str) and text), summary)
-    return storable_text(content)[:CONTENT_MAX]
+    return storable_text(content)[:MESSAGE_MAX]
 
 
 def message_event(message: TaskMessage) -> NewEvent:

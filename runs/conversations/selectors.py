@@ -82,8 +82,8 @@ def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
         "createdAt": to_ms(task.created_at),
         "updatedAt": to_ms(task.updated_at),
     }
-    extras = {"targetId": task.target_id, "selectedClientId": task.selected_client_id}
-    data |= {name: value for name, value in extras.items() if value}
+    if task.target_id:
+        data["targetId"] = task.target_id
     if task.taken_over_at is not None:
         data["takenOverAt"] = to_ms(task.taken_over_at)
         if (principal_id := takeover_principal(task)) is not None:

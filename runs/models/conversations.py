@@ -53,7 +53,6 @@ class Task(models.Model):
     title = models.CharField(max_length=200)
     status = models.CharField(max_length=16, choices=TaskStatus.choices, default=TaskStatus.CREATED)
     target_id = models.CharField(max_length=128, null=True)
-    selected_client_id = models.CharField(max_length=128, null=True)
     key = models.CharField(max_length=255, null=True)
     used_browser = models.BooleanField(default=False)
     last_seq = models.IntegerField(default=0)

@@ -78,7 +78,6 @@ class WebhookDelivery(models.Model):
     next_try_at = models.DateTimeField()
     created_at = models.DateTimeField()
     tried_at = models.DateTimeField(null=True)
-    settled_at = models.DateTimeField(null=True)
     status_code = models.IntegerField(null=True)
     error = models.CharField(max_length=200, default="", blank=True)
 

@@ -128,11 +128,16 @@ def _page(rows: QuerySet[Run], offset: int, size: int, total: int) -> list[Run]:
     return list(Run.objects.filter(id__in=ids).order_by("-created_at", "-id").defer(*_UNREAD))
 
 
-def _queue(run: Run) -> dict[str, Any]:
+def queue_position(run: Run) -> int:
+    """Return which run in the queue it is, counted from 1 in the order of submission."""
     ahead = Run.objects.filter(
         ended_at__isnull=True, ready=True, lease_owner__isnull=True, created_at__lt=run.created_at
-    ).count()
-    return {"position": ahead + 1, "reason": _why_queued(run)}
+    )
+    return ahead.count() + 1
+
+
+def _queue(run: Run) -> dict[str, Any]:
+    return {"position": queue_position(run), "reason": _why_queued(run)}
 
 
 def _why_queued(run: Run) -> str:

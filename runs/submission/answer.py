@@ -16,7 +16,7 @@ from runs.queries.visibility import visible_run
 from runs.queue import wakeups
 from runs.signals import run_of_task_answered
 
-ANSWER_MAX = 65_536  # characters
+MESSAGE_MAX = 65_536  # characters of an answer, and of a message of a task, which may be one
 
 
 def answer_run(

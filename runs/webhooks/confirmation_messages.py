@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,7 +44,6 @@ def confirmation_message(event: str, decision_id: int) -> bytes:
     """Return the message. Its link is created here and not stored: anyone with it can decide."""
     confirmation = Confirmation.objects.select_related("decision").get(decision_id=decision_id)
     decision = confirmation.decision
-    at = confirmation.created_at.astimezone(UTC).isoformat(timespec="milliseconds")
     data = {
         "decisionId": decision.pk,
         "confirmationId": confirmation.id,
@@ -60,4 +60,10 @@ def confirmation_message(event: str, decision_id: int) -> bytes:
         "expiresAt": to_ms(confirmation.expires_at),
         "link": confirmation_link(confirmation),
     }
-    return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": data})
+    return message(event, confirmation.created_at, data)
+
+
+def message(event: str, at: datetime, data: Mapping[str, Any]) -> bytes:
+    """Return a webhook's message as JSON."""
+    timestamp = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return orjson.dumps({"type": event, "timestamp": timestamp, "data": data})

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import orjson
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 from django.db.models import F
@@ -28,7 +27,7 @@ from decisions.security.keys import unseal
 from runners.trust import TrustLevel
 from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.queries.runs import run_object
-from runs.webhooks.confirmation_messages import confirmation_message
+from runs.webhooks.confirmation_messages import confirmation_message, message
 
 MAX_ATTEMPTS = 8
 FIRST_DELAY_S = 15.0  # times four after each attempt: the eighth is 23 hours after the first
@@ -162,8 +161,7 @@ def run_message(event: str, run: Run) -> bytes:
     """
     data = run_object(run, artifact_ids_of([run.id]).get(run.id, []))
     del data["result"]
-    at = (run.ended_at or run.updated_at).astimezone(UTC).isoformat(timespec="milliseconds")
-    return orjson.dumps({"type": event, "timestamp": at.replace("+00:00", "Z"), "data": data})
+    return message(event, run.ended_at or run.updated_at, data)
 
 
 def settle(lease: DeliveryLease, response: WebhookResponse) -> bool:
@@ -176,9 +174,9 @@ def settle(lease: DeliveryLease, response: WebhookResponse) -> bool:
     gone = response.status_code == GONE
     values: dict[str, Any] = {"status_code": response.status_code, "error": response.error[:200]}
     if response.is_success:
-        values |= {"status": DeliveryStatus.DELIVERED, "settled_at": now}
+        values["status"] = DeliveryStatus.DELIVERED
     elif gone or lease.attempt >= MAX_ATTEMPTS:
-        values |= {"status": DeliveryStatus.FAILED, "settled_at": now}
+        values["status"] = DeliveryStatus.FAILED
     else:
         values["next_try_at"] = now + timedelta(seconds=retry_delay_s(lease.attempt))
     with transaction.atomic():
@@ -228,7 +226,6 @@ def disable(webhook_id: str, *, actor: str, because: str) -> None:
             return
         WebhookDelivery.objects.filter(webhook_id=webhook_id, status=DeliveryStatus.PENDING).update(
             status=DeliveryStatus.FAILED,
-            settled_at=now,
             epoch=F("epoch") + 1,
             error="the webhook was disabled",
         )

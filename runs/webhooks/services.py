@@ -217,7 +217,6 @@ def replay_delivery(*, principal: Principal, webhook_id: str, delivery_id: str) 
             attempts=0,
             epoch=F("epoch") + 1,
             next_try_at=now,
-            settled_at=None,
         ):
             raise WebhookNotFound(f"This webhook has no delivery {delivery_id[:64]}.")
         _record(principal, "replayed", hook, deliveryId=delivery_id)

@@ -2272,8 +2272,8 @@ _ADMIN = (
         "An answer with a character that the database cannot store is refused",
         Patch(
             "runs/admin/runs/questions.py",
-            old='    if not answer or len(answer) > ANSWER_MAX or "\\0" in answer:',
-            new="    if not answer or len(answer) > ANSWER_MAX:",
+            old='    if not answer or len(answer) > MESSAGE_MAX or "\\0" in answer:',
+            new="    if not answer or len(answer) > MESSAGE_MAX:",
         ),
         failing_test="tests/runs/admin/test_questions.py::"
         "test_an_invalid_answer_is_rejected_with_a_message[a\\x00b]",

@@ -29,9 +29,13 @@ async def click_element(args: ClickElement, ctx: ToolContext) -> Mapping[str, An
     new tab opens in this one. Returns match {type, label, score, by, matched, equals} right after
     the click; read_current_page and wait_for wait for its effect.
     """
+    return await click(args.locator, ctx, timeout_ms=args.timeout_ms)
+
+
+async def click(locator: Locator | None, ctx: ToolContext, *, timeout_ms: int) -> Mapping[str, Any]:
+    """Click an element of the run's page; without a locator, submit the form filled last."""
     async with lease_run_tab(ctx) as tab:
-        interactor = interactor_for(tab, ctx, timeout_ms=args.timeout_ms)
-        element = await interactor.click(args.locator)
+        element = await interactor_for(tab, ctx, timeout_ms=timeout_ms).click(locator)
         return {"match": element.match, "warnings": dialog_warnings(tab.dialogs)}
 
 

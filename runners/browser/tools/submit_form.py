@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from runners.browser.interaction.run_tab import interactor_for, lease_run_tab
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
-from runners.browser.tools.click_element import dialog_warnings
+from runners.browser.tools.click_element import click
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
@@ -33,7 +32,4 @@ async def submit_form(args: SubmitForm, ctx: ToolContext) -> Mapping[str, Any]:
     and wait_for wait for its effect. For a failure, details.effect tells whether the form may have
     been sent: `none` or `unknown`.
     """
-    async with lease_run_tab(ctx) as tab:
-        interactor = interactor_for(tab, ctx, timeout_ms=args.timeout_ms)
-        element = await interactor.click(args.locator)
-        return {"match": element.match, "warnings": dialog_warnings(tab.dialogs)}
+    return await click(args.locator, ctx, timeout_ms=args.timeout_ms)

@@ -40,6 +40,7 @@ from runners.workspace.workspace import ProjectWorkspace
 
 LOCAL_URL = r"^https?://(localhost|127\.0\.0\.1)(:[0-9]+)?(/.*)?$"
 NO_PAGE = "about:blank"
+ERROR_RESERVE_SECONDS = 5.0  # of a call's time, reserved for reporting an error
 TITLE_ONLY = ExtractOptions.model_validate({"pageInfo": False, "content": False})
 _ANY_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f]*")
 _FAILURES: tuple[tuple[type[ToolFailed], type[WorkspaceFailed]], ...] = (
@@ -49,6 +50,12 @@ _FAILURES: tuple[tuple[type[ToolFailed], type[WorkspaceFailed]], ...] = (
     (InvalidTarget, BadArguments),
     (ToolFailed, PreviewFailed),
 )
+
+
+def browser_seconds(workspace: ProjectWorkspace, ctx: ToolContext) -> float:
+    """Return how long the browser may take for the next part of the call."""
+    limit = workspace.policy.browser_timeout_ms / 1000
+    return max(0.1, min(limit, ctx.seconds_left() - ERROR_RESERVE_SECONDS))
 
 
 def check_local_url(url: str, workspace: ProjectWorkspace) -> str:

@@ -24,6 +24,7 @@ from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import localized_hint
 from runners.workspace.preview.local_page import (
     LOCAL_URL,
+    browser_seconds,
     check_local_url,
     local_tab,
     open_address,
@@ -35,7 +36,6 @@ from runners.workspace.workspace import ProjectWorkspace
 
 IMAGE_FORMATS: Mapping[str, ImageFormat] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
 MAX_IMAGE_BYTES = 64 * 1024 * 1024
-RESERVE_SECONDS = 5.0  # of the call's time, reserved for reporting an error
 
 REQUEST: Mapping[str, Any] = {
     "$id": "browser_action.request",
@@ -111,7 +111,7 @@ async def browser_action(args: BrowserAction, ctx: ToolContext) -> Mapping[str, 
 async def _open(url: str, workspace: ProjectWorkspace, ctx: ToolContext) -> None:
     checked = check_local_url(url, workspace)
     async with local_tab(ctx, workspace) as tab:
-        await open_address(tab, checked, seconds=_seconds(workspace, ctx))
+        await open_address(tab, checked, seconds=browser_seconds(workspace, ctx))
         require_local_page(tab, workspace)
 
 
@@ -122,7 +122,7 @@ async def _click(selector: str, workspace: ProjectWorkspace, ctx: ToolContext) -
         raise BadArguments("selector must have 1 to 2000 characters.") from None
     async with local_tab(ctx, workspace) as tab:
         require_local_page(tab, workspace)
-        seconds = _seconds(workspace, ctx)
+        seconds = browser_seconds(workspace, ctx)
         end = time.monotonic() + seconds
         locate_ms = min(LOCATE_MS, round(seconds * 1000))
         await interactor_for(tab, ctx, timeout_ms=locate_ms).click(locator)
@@ -135,7 +135,7 @@ async def _screenshot(path: str, workspace: ProjectWorkspace, ctx: ToolContext) 
     image_format = await asyncio.to_thread(_format_for, path, workspace)
     async with local_tab(ctx, workspace) as tab:
         require_local_page(tab, workspace)
-        data = add_mark(await _capture(tab, image_format, _seconds(workspace, ctx)))
+        data = add_mark(await _capture(tab, image_format, browser_seconds(workspace, ctx)))
     await run_to_completion(asyncio.to_thread(_write, path, data, workspace))
     name = PurePosixPath(path).name
     await ctx.save_artifact(data, name=name, mime_type=f"image/{image_format}", kind="screenshot")
@@ -186,8 +186,3 @@ def _read_own_screenshot(sandbox: Sandbox, path: str, workspace: ProjectWorkspac
             details={"path": path[:500]},
         )
     return before
-
-
-def _seconds(workspace: ProjectWorkspace, ctx: ToolContext) -> float:
-    limit = workspace.policy.browser_timeout_ms / 1000
-    return max(0.1, min(limit, ctx.seconds_left() - RESERVE_SECONDS))

@@ -24,7 +24,9 @@ from runners.workspace.hints import READ_HINTS, add_hints, localized_hint
 from runners.workspace.preview.dev_server import can_start_dev_server, get_dev_server
 from runners.workspace.preview.local_http import NothingListening
 from runners.workspace.preview.local_page import (
+    ERROR_RESERVE_SECONDS,
     LOCAL_URL,
+    browser_seconds,
     check_local_url,
     local_tab,
     open_address,
@@ -38,7 +40,6 @@ from runners.workspace.workspace import ProjectWorkspace
 
 START = "start"  # the engine's first scene: game/scene/start.txt
 SCENES = "game/scene/"
-RESERVE_SECONDS = 5.0
 
 REQUEST: Mapping[str, Any] = {
     "$id": "preview_scene.request",
@@ -100,11 +101,11 @@ async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, An
     async with local_tab(ctx, workspace) as tab:
         with PageLog(tab.page, ctx.mask) as log:
             async with SceneJump(tab, scene) as jump:
-                result = await open_address(tab, url, seconds=_seconds(workspace, ctx))
+                result = await open_address(tab, url, seconds=browser_seconds(workspace, ctx))
                 _require_success(result, url, log)
-                is_shown = await jump.wait_until_shown(seconds=_seconds(workspace, ctx))
+                is_shown = await jump.wait_until_shown(seconds=browser_seconds(workspace, ctx))
                 if is_shown:
-                    result = await reread_page(tab, seconds=_seconds(workspace, ctx))
+                    result = await reread_page(tab, seconds=browser_seconds(workspace, ctx))
         require_local_page(tab, workspace)
         uncertainties = () if is_shown else _uncertainties(page, scene, jump)
         for warning in (*result["warnings"], *uncertainties):
@@ -170,18 +171,13 @@ async def _preview_page(workspace: ProjectWorkspace, ctx: ToolContext) -> SceneP
     except BadArguments:
         raise PolicyViolation("The configured preview address is not a valid URL.") from None
     try:
-        return await find_scene_page(base, workspace, seconds=_seconds(workspace, ctx))
+        return await find_scene_page(base, workspace, seconds=browser_seconds(workspace, ctx))
     except NothingListening as failed:
         if ctx.browser is None or not await can_start_dev_server(workspace):
             raise _nothing_listening(workspace, failed.message) from None
     limit = workspace.policy.command_timeout_ms / 1000
-    seconds = min(limit, ctx.seconds_left() - RESERVE_SECONDS)
+    seconds = min(limit, ctx.seconds_left() - ERROR_RESERVE_SECONDS)
     return ScenePage((await get_dev_server(workspace, ctx.browser, seconds=seconds)).url)
-
-
-def _seconds(workspace: ProjectWorkspace, ctx: ToolContext) -> float:
-    limit = workspace.policy.browser_timeout_ms / 1000
-    return max(0.1, min(limit, ctx.seconds_left() - RESERVE_SECONDS))
 
 
 def _nothing_listening(workspace: ProjectWorkspace, message: str) -> WorkspaceFailed:

@@ -115,6 +115,12 @@ def run_page(run_id: str) -> str:
     return reverse("admin:runs_run_change", args=[run_id])
 
 
+def done_percent(run: Run) -> float:
+    """Return how many percent of the run's steps are done."""
+    percent = 100 * run.done_steps / run.total_steps if run.total_steps else 0
+    return round(min(percent, 100), 1)
+
+
 class RunColumns:
     """The columns of the list of runs; a mixin of `RunAdmin`."""
 
@@ -149,12 +155,11 @@ class RunColumns:
     @admin.display(description="Progress")
     def display_progress(self, run: Run) -> SafeString:
         """Return a progress bar with the numbers of done and of all steps."""
-        share = 100 * run.done_steps / run.total_steps if run.total_steps else 0
         return format_html(
             '<span class="cty-progress" data-tone="{}"><i style="width:{}%"></i></span>'
             '<span class="cty-count">{} / {}</span>',
             run.status,
-            round(min(share, 100), 1),
+            done_percent(run),
             run.done_steps,
             run.total_steps,
         )

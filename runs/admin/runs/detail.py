@@ -17,7 +17,7 @@ from decisions.models import AuditEntry, Token, Workspace
 from decisions.presentation.formatting import duration, one_line, pretty_json
 from runs.admin.runs import result as runs_result
 from runs.admin.runs import waterfall
-from runs.admin.runs.columns import elapsed_ms, is_waiting, state_pill
+from runs.admin.runs.columns import done_percent, elapsed_ms, is_waiting, state_pill
 from runs.admin.runs.questions import question_of
 from runs.models import (
     ACTIVE,
@@ -30,6 +30,7 @@ from runs.models import (
     StepStatus,
     Worker,
 )
+from runs.queries.runs import queue_position
 from runs.task_templates.registry import get_template
 
 STEPS = 100  # per page of the timeline
@@ -64,7 +65,6 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
 
 
 def _header(run: Run, now: datetime) -> dict[str, Any]:
-    share = 100 * run.done_steps / run.total_steps if run.total_steps else 0
     workspace = Workspace.objects.select_related("tenant").filter(id=run.workspace_id).first()
     queued_ms = ((run.started_at or run.ended_at or now) - run.created_at).total_seconds() * 1000
     return {
@@ -72,7 +72,7 @@ def _header(run: Run, now: datetime) -> dict[str, Any]:
         "is_waiting": is_waiting(run),
         "question": question_of(run),
         "state": state_pill(run),
-        "share": round(min(share, 100), 1),
+        "share": done_percent(run),
         "duration": duration(elapsed_ms(run, now)),
         "queued": duration(max(0.0, queued_ms)),
         "active_time": duration(run.active_ms),
@@ -132,11 +132,8 @@ def _error(run: Run) -> dict[str, Any] | None:
 
 
 def _queue(run: Run) -> dict[str, Any]:
-    ahead = Run.objects.filter(
-        ended_at__isnull=True, ready=True, lease_owner__isnull=True, created_at__lt=run.created_at
-    )
     workers = Worker.objects.filter(lost_at__isnull=True).exists()
-    return {"position": len(ahead.values("id")[:1000]) + 1, "workers": workers}
+    return {"position": queue_position(run), "workers": workers}
 
 
 def _lease(run: Run) -> dict[str, Any]:

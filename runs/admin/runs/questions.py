@@ -15,7 +15,7 @@ from decisions.identity.principals import Principal
 from decisions.presentation.formatting import until
 from runs.admin.runs.columns import is_waiting, waiting_runs
 from runs.models import Run
-from runs.submission.answer import ANSWER_MAX, answer_run
+from runs.submission.answer import MESSAGE_MAX, answer_run
 
 INBOX_QUESTIONS = 50
 
@@ -32,7 +32,7 @@ def question_of(run: Run) -> dict[str, Any] | None:
         "suggestions": waiting_for.get("suggestions", []),
         "question_expires_at": "" if expires is None else expires,
         "expires": "" if expires is None else until(expires),
-        "answer_max": ANSWER_MAX,
+        "answer_max": MESSAGE_MAX,
     }
 
 
@@ -58,8 +58,8 @@ def posted_answer(request: HttpRequest) -> str:
     """
     chosen = request.POST.get("suggestion") or request.POST.get("content", "")
     answer = chosen.replace("\r\n", "\n").strip()
-    if not answer or len(answer) > ANSWER_MAX or "\0" in answer:
-        raise InvalidInput(f"An answer has 1 to {ANSWER_MAX} characters.")
+    if not answer or len(answer) > MESSAGE_MAX or "\0" in answer:
+        raise InvalidInput(f"An answer has 1 to {MESSAGE_MAX} characters.")
     return answer
 
 

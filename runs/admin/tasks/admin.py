@@ -30,12 +30,11 @@ from decisions.presentation.html import link_to, moment
 from runs.admin.runs.questions import posted_answer, posted_expiry
 from runs.admin.tasks import detail
 from runs.conversations import services
-from runs.conversations.contract import CONTENT_MAX
 from runs.conversations.selectors import list_task_events
 from runs.conversations.tickets import create_ticket
 from runs.models import Run, Task, TaskStatus
 from runs.streaming.sse import last_event_id, stream_events
-from runs.submission.answer import answer_run
+from runs.submission.answer import MESSAGE_MAX, answer_run
 
 _VIEW, _OPERATE = "runs.view_task", "runs.change_task"
 SCRIPT_REQUEST = "fetch"  # the header X-Requested-With of the page's script
@@ -98,7 +97,7 @@ class TaskAdmin(ReadOnlyAdmin):
         """Show the list, with the form of a new task above it."""
         context = {
             "may_operate": self.has_operate_permission(request),
-            "content_max": CONTENT_MAX,
+            "content_max": MESSAGE_MAX,
             "has_model": bool(settings.LLM.model),
         }
         return super().changelist_view(request, {**context, **(extra_context or {})})
@@ -115,7 +114,7 @@ class TaskAdmin(ReadOnlyAdmin):
             "model_admin": self,
             "title": task.title,
             "may_operate": self.has_operate_permission(request),
-            "content_max": CONTENT_MAX,
+            "content_max": MESSAGE_MAX,
             "has_model": bool(settings.LLM.model),
             "operator_id": operator_of(request, task).id,
             **detail.task_context(task),
@@ -234,8 +233,8 @@ def task_page(task_id: str) -> str:
 
 def _content(request: HttpRequest) -> str:
     content = request.POST.get("content", "").replace("\r\n", "\n").strip()
-    if not content or len(content) > CONTENT_MAX or "\0" in content:
-        raise InvalidInput(f"A message has 1 to {CONTENT_MAX} characters.")
+    if not content or len(content) > MESSAGE_MAX or "\0" in content:
+        raise InvalidInput(f"A message has 1 to {MESSAGE_MAX} characters.")
     return content
 
 

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import import_string
 
 from decisions.infra.ids import new_id
@@ -20,15 +20,6 @@ class Command(BaseCommand):
     help = "Run a worker that executes runs."
     requires_system_checks: list[str] = []
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        """Add the number of threads."""
-        parser.add_argument(
-            "--threads",
-            type=int,
-            default=settings.MAX_CONCURRENT_RUNS + 2,
-            help="default: the slots and two more, to receive wake-ups while all slots are taken",
-        )
-
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the Celery worker until SIGTERM."""
         if unknown := unknown_template_names():
@@ -39,6 +30,8 @@ class Command(BaseCommand):
         os.environ["CONTINUITY_WORKER_ID"] = worker_id
         # Django's checks of urls and admin do not concern a worker; `manage.py check` runs them.
         os.environ["CELERY_SKIP_CHECKS"] = "1"
+        # Two more than slots, to receive wake-ups while all slots are taken.
+        threads = settings.MAX_CONCURRENT_RUNS + 2
         app: Any = import_string("config.celery.app")  # by name: no code may import config
         app.worker_main(
             [
@@ -47,7 +40,7 @@ class Command(BaseCommand):
                 "--pool",
                 "threads",
                 "--concurrency",
-                str(options["threads"]),
+                str(threads),
                 "--queues",
                 f"{SHARED_QUEUE},{worker_queue(worker_id)}",
                 "--hostname",

@@ -139,7 +139,6 @@ def facts(
         run_id=ended_run.id,
         event="run.succeeded",
         created_at=now,
-        settled_at=now,
         next_try_at=now,
         status="failed",
     )
