@@ -20,6 +20,13 @@ from environ import Env
 SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 107
 
 
+def broker_url(redis_url: str) -> str:
+    """Return the address of a Redis server as Celery writes it."""
+    if not redis_url.startswith("unix://"):
+        return redis_url
+    return redis_url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=", 1)
+
+
 def load_or_create_keys(continuity_home: Path) -> list[str]:
     """Return the installation's secret keys, newest first; creates one if there is no key file.
 

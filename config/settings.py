@@ -36,7 +36,7 @@ CONTINUITY_HOME = (
     Path(env.str("CONTINUITY_HOME", "") or BASE_DIR / ".continuity").expanduser().absolute()
 )
 EMBEDDED = not env.str("DATABASE_URL", "")
-EMBEDDED_REDIS = not (env.str("REDIS_URL", "") or env.str("CELERY_BROKER_URL", ""))
+EMBEDDED_REDIS = not env.str("REDIS_URL", "")
 
 if EMBEDDED:
     CONTINUITY_SECRET_KEYS = env.list(
@@ -79,13 +79,12 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 if EMBEDDED_REDIS:
     REDIS_SOCKET: Path | None = home.redis_socket(CONTINUITY_HOME)
     REDIS_URL = f"unix://{REDIS_SOCKET}?db=0"
-    CELERY_BROKER_URL = f"redis+socket://{REDIS_SOCKET}?virtual_host=0"
 else:
     REDIS_SOCKET = None
-    REDIS_URL = env.str("REDIS_URL", "") or env.str("CELERY_BROKER_URL")
-    CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", "") or REDIS_URL
+    REDIS_URL = env.str("REDIS_URL")
 
 # --- celery: carries wake-ups for workers; the queue of runs is the database ---------------------
+CELERY_BROKER_URL = home.broker_url(REDIS_URL)
 CELERY_TASK_DEFAULT_QUEUE = "runs"
 CELERY_TASK_IGNORE_RESULT = True
 # Acknowledge a wake-up when it is received: runs are found without it too, and a late

@@ -1,12 +1,17 @@
-"""Who acts in a request of the admin site."""
+"""Who acts in a request of the admin site, and on which rows of a list."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
+from django.contrib import messages
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from decisions.identity.principals import Principal, admin_principal
+
+ACTION_ROWS = 100  # rows that one list action accepts
+Row = TypeVar("Row", bound=Model)
 
 
 def actor_of(request: HttpRequest) -> str:
@@ -23,3 +28,12 @@ def operator_of(request: HttpRequest, row: Any) -> Principal:
         tenant_id=row.tenant_id,
         workspace_id=row.workspace_id or "",
     )
+
+
+def rows_of_action(request: HttpRequest, selected: QuerySet[Row]) -> list[Row]:
+    """Return the selected rows of a list action; none, with a message, if they are too many."""
+    rows = list(selected[: ACTION_ROWS + 1])
+    if len(rows) > ACTION_ROWS:
+        messages.error(request, f"Select at most {ACTION_ROWS} rows; nothing was done.")
+        return []
+    return rows

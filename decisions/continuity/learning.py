@@ -51,16 +51,6 @@ class Forecast:
     slots: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedValues:
-    """The values for the outcome's columns of these names."""
-
-    impact_error: float | None
-    cost_error: float | None
-    actual_cost: float | None
-    proposal: Mapping[str, Any] | None
-
-
 def errors_of(
     forecast: Forecast, report: Mapping[str, Any], owner: Owner
 ) -> tuple[float | None, float | None, float | None]:
@@ -97,17 +87,19 @@ def changes_of(outcome: Outcome, forecast: Forecast, report: Mapping[str, Any]) 
     ]
 
 
-def learn(outcome: Outcome, forecast: Forecast, report: Mapping[str, Any]) -> LearnedValues:
-    """Change the user's state by a report and return the values for the outcome's row.
+def learn(outcome: Outcome, forecast: Forecast, report: Mapping[str, Any]) -> None:
+    """Change the user's state by a report, and set the errors, the cost and the proposal of the
+    outcome, which the caller saves.
 
     Runs in the caller's transaction, after the report was saved.
     """
     owner = Owner(outcome.tenant_id, outcome.workspace_id, outcome.user_id)
-    impact_error, cost, cost_error = errors_of(forecast, report, owner)
+    outcome.impact_error, outcome.actual_cost, outcome.cost_error = errors_of(
+        forecast, report, owner
+    )
     apply_changes(owner, [*changes_of(outcome, forecast, report), *_streak(owner, outcome)])
     is_success = report["outcome_status"] == OutcomeStatus.SUCCESS
-    proposal = propose_path(report, forecast.intent, forecast.slots) if is_success else None
-    return LearnedValues(impact_error, cost_error, cost, proposal)
+    outcome.proposal = propose_path(report, forecast.intent, forecast.slots) if is_success else None
 
 
 def _streak(owner: Owner, outcome: Outcome) -> Sequence[AxisChange]:

@@ -136,9 +136,7 @@ def _write(outcome: Outcome, call: Mapping[str, Any], *, digest: str, by: str) -
     outcome.report_digest, outcome.reported_by = digest, by
     outcome.reported_at = datetime.now(UTC)
     outcome.save()
-    learned = learn(outcome, Forecast(**outcome.forecast), call)
-    outcome.impact_error, outcome.cost_error = learned.impact_error, learned.cost_error
-    outcome.actual_cost, outcome.proposal = learned.actual_cost, learned.proposal
+    learn(outcome, Forecast(**outcome.forecast), call)
     outcome.save()
 
 

@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from decisions.admin.acting import operator_of
+from decisions.admin.acting import operator_of, rows_of_action
 from decisions.admin.filters import ChoiceFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.admin.secret_creation import SecretCreationAdmin
@@ -27,7 +27,6 @@ from decisions.presentation.html import code, link_to, moment, pill
 from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import services
 
-ACTION_ROWS = 100  # rows of one list action; more are left unchanged
 _TONES = {"pending": "queued", "delivered": "succeeded", "failed": "failed"}
 _NAME = r"\A[\w .@:+-]{1,128}\Z"
 
@@ -129,7 +128,7 @@ class WebhookAdmin(SecretCreationAdmin):
         service: Callable[..., Any],
         state: str,
     ) -> None:
-        for hook in hooks[:ACTION_ROWS]:
+        for hook in rows_of_action(request, hooks):
             service(principal=operator_of(request, hook), webhook_id=hook.id)
             self.message_user(request, f"{hook.name} is {state}.", messages.SUCCESS)
 
@@ -206,7 +205,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     @admin.action(description="Replay selected deliveries", permissions=["operate"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet[WebhookDelivery]) -> None:
         """Send the selected messages again."""
-        for row in queryset[:ACTION_ROWS]:
+        for row in rows_of_action(request, queryset):
             try:
                 services.replay_delivery(
                     principal=operator_of(request, row.webhook),

@@ -48,7 +48,36 @@ def frames_of(events: Sequence[Event]) -> bytes:
     )
 
 
-class Subscriber:
+class Reader:
+    """A reader that waits on the event loop until it is woken."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Future[None] | None = None
+        self.is_closed = False
+
+    def wake(self) -> None:
+        """End the wait."""
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    def close(self) -> None:
+        """Signal the reader to stop; queued events can still be taken."""
+        self.is_closed = True
+        self.wake()
+
+    async def wait_until_woken(self, timeout_s: float | None = None) -> None:
+        """Return after `wake`, or after the timeout."""
+        self._waiting = asyncio.get_running_loop().create_future()
+        try:
+            if timeout_s is None:
+                await self._waiting
+            else:
+                await asyncio.wait({self._waiting}, timeout=timeout_s)
+        finally:
+            self._waiting = None
+
+
+class Subscriber(Reader):
     """A reader of a run's events. Use it on the event loop only.
 
     A new subscriber is behind: its reader reads the log from the database and reports with
@@ -60,13 +89,12 @@ class Subscriber:
     """
 
     def __init__(self, can_join_at: Callable[[int], bool]) -> None:
+        super().__init__()
         self._can_join_at = can_join_at
         self._seq: int | None = None  # of the last event that was queued or taken
         self._queue: deque[Batch] = deque()
         self._queued = 0
-        self._waiting: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.is_closed = False
 
     @property
     def is_behind(self) -> bool:
@@ -116,11 +144,6 @@ class Subscriber:
         self._queued = 0
         return taken
 
-    def wake(self) -> None:
-        """Make `wait` return."""
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
-
     def wake_every(self, seconds: float) -> None:
         """Make `wait` return at this interval too, with one timer for the subscriber's life."""
         loop = asyncio.get_running_loop()
@@ -133,21 +156,8 @@ class Subscriber:
 
     async def wait(self, timeout_s: float | None = None) -> None:
         """Return as soon as `is_ready` is true, after `wake`, or after the timeout."""
-        if self.is_ready:
-            return
-        self._waiting = asyncio.get_running_loop().create_future()
-        try:
-            if timeout_s is None:
-                await self._waiting
-            else:
-                await asyncio.wait({self._waiting}, timeout=timeout_s)
-        finally:
-            self._waiting = None
-
-    def close(self) -> None:
-        """Signal the reader to stop; queued events can still be taken."""
-        self.is_closed = True
-        self.wake()
+        if not self.is_ready:
+            await self.wait_until_woken(timeout_s)
 
     def dispose(self) -> None:
         """Cancel the timer and drop the queue, once the reader has left."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 
+from runs.streaming.subscriber import Reader
 
-class Watcher:
+
+class Watcher(Reader):
     """Wake a reader when an event of certain types is written. Use it on the event loop only.
 
     The reader reads the run, reports with `mark_read` how far the log went then, and calls `wait`.
@@ -18,11 +19,10 @@ class Watcher:
     """
 
     def __init__(self, types: frozenset[str]) -> None:
+        super().__init__()
         self._types = types
         self._seq = 0
         self._unread_seq: int | None = None
-        self._waiting: asyncio.Future[None] | None = None
-        self.is_closed = False
 
     def mark_read(self, seq: int) -> None:
         """Record that the reader read the run when its log ended at `seq`."""
@@ -34,31 +34,18 @@ class Watcher:
         """Wake the reader if the log has reached `seq` with an event of its types."""
         if seq > self._seq and (types is None or not self._types.isdisjoint(types)):
             self._unread_seq = seq
-            self._wake()
+            self.wake()
 
     def check_now(self) -> None:
         """Wake the reader whatever it has read."""
         self._unread_seq = self._seq + 1
-        self._wake()
-
-    def close(self) -> None:
-        """Signal the reader to stop."""
-        self.is_closed = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
+        self.wake()
 
     async def wait(self, timeout_s: float) -> int | None:
         """Return the seq of the event that makes the run worth reading; None after the timeout or
         when the reader has to stop.
         """
         if self._unread_seq is None and not self.is_closed:
-            self._waiting = asyncio.get_running_loop().create_future()
-            try:
-                await asyncio.wait({self._waiting}, timeout=timeout_s)
-            finally:
-                self._waiting = None
+            await self.wait_until_woken(timeout_s)
         seq, self._unread_seq = self._unread_seq, None
         return seq

@@ -21,27 +21,23 @@ class KeyHolder(NamedTuple):
     inputs_digest: str
 
 
-def answer_new(run: Run, *, is_auto_mode: bool = False) -> SubmittedRun:
-    """Return the answer to a submit that created this run."""
-    return _answer(run, is_auto_mode=is_auto_mode, inputs_match=None)
-
-
-def answer_repeated(
-    run: Run, *, inputs_match: bool = True, is_auto_mode: bool = False
-) -> SubmittedRun:
-    """Return the answer to a repeated submit: this run, created by the first one."""
-    return _answer(run, is_auto_mode=is_auto_mode, inputs_match=inputs_match)
-
-
 def answer_key_holder(
     holder: KeyHolder, submission: Submission, *, is_auto_mode: bool
 ) -> SubmittedRun:
     """Return the answer to a submit whose idempotency key a run has already."""
     inputs_match = holder.inputs_digest in submission.inputs_digests
-    return answer_repeated(holder.run, inputs_match=inputs_match, is_auto_mode=is_auto_mode)
+    return answer_submit(holder.run, is_auto_mode=is_auto_mode, inputs_match=inputs_match)
 
 
-def _answer(run: Run, *, is_auto_mode: bool, inputs_match: bool | None) -> SubmittedRun:
+def answer_submit(
+    run: Run, *, is_auto_mode: bool = False, inputs_match: bool | None = None
+) -> SubmittedRun:
+    """Return the answer to a submit.
+
+    Args:
+        inputs_match: whether a repeated submit has the inputs of the first one; None: this submit
+            created the run.
+    """
     return SubmittedRun(
         run_id=run.id,
         session_id=run.session_id,

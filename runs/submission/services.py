@@ -32,8 +32,7 @@ from runs.sessions import services as sessions
 from runs.submission.idempotency import (
     KeyHolder,
     answer_key_holder,
-    answer_new,
-    answer_repeated,
+    answer_submit,
     claim_key,
     find_key_holder,
 )
@@ -90,7 +89,7 @@ def submit_run(
         run = _new_run(submission)
         first = _write_once(run, submission, approval, direct_call, message)
         if first is None:
-            return answer_new(run, is_auto_mode=is_auto_mode)
+            return answer_submit(run, is_auto_mode=is_auto_mode)
     return answer_key_holder(first, submission, is_auto_mode=is_auto_mode)
 
 
@@ -277,7 +276,7 @@ def retry_run(*, principal: Principal, run_id: str, include_past_ttl: bool = Fal
                 use_approval(approval)
                 _write(run, submission)
                 copy_succeeded_steps(old, run)
-    return answer_new(run) if earlier is None else answer_repeated(earlier)
+    return answer_submit(run) if earlier is None else answer_submit(earlier, inputs_match=True)
 
 
 def mark_async(run_id: str) -> None:

@@ -2218,11 +2218,11 @@ _ADMIN = (
     ),
     Guard(
         "admin-list-action-limit",
-        "A list action cancels at most a hundred runs",
+        "A list action changes at most a hundred rows",
         Patch(
-            "runs/admin/runs/admin.py",
-            old="        if len(runs) > ACTION_ROWS:\n",
-            new="        if False:\n",
+            "decisions/admin/acting.py",
+            old="    if len(rows) > ACTION_ROWS:\n",
+            new="    if False:\n",
         ),
         failing_test="tests/runs/admin/test_cancel_and_retry.py::test_a_list_action_is_limited_to_a_hundred_runs",
     ),

@@ -21,7 +21,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.cache import never_cache
 
-from decisions.admin.acting import operator_of
+from decisions.admin.acting import operator_of, rows_of_action
 from decisions.admin.file_responses import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
@@ -40,7 +40,6 @@ from runs.models import Run
 from runs.queries.evidence import EVIDENCE_NAME, export_evidence
 from runs.submission.services import cancel_run, retry_run
 
-ACTION_ROWS = 100  # runs that one list action accepts
 MESSAGES_SHOWN = 3  # of a list action
 
 
@@ -202,14 +201,8 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
         queryset: QuerySet[Run],
         action: Callable[[Principal, Run], tuple[int, str, str]],
     ) -> None:
-        runs = list(queryset[: ACTION_ROWS + 1])
-        if len(runs) > ACTION_ROWS:
-            self.message_user(
-                request, f"Select at most {ACTION_ROWS} runs; nothing was done.", messages.ERROR
-            )
-            return
         texts_by_level: dict[int, list[str]] = {}
-        for run in runs:
+        for run in rows_of_action(request, queryset):
             level, text, _ = action(_operator(request, run), run)
             texts_by_level.setdefault(level, []).append(text)
         for level, texts in texts_by_level.items():

@@ -41,7 +41,6 @@ def service_environment(listener: socket.socket) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "CONTINUITY_HOME": str(settings.CONTINUITY_HOME),
         "REDIS_URL": settings.REDIS_URL,
-        "CELERY_BROKER_URL": settings.CELERY_BROKER_URL,
         "CELERY_SKIP_CHECKS": "1",  # Django's system checks run in the tests, not at every start
     }
 

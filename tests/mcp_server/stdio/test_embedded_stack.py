@@ -28,7 +28,7 @@ def anyio_backend() -> str:
 @pytest.fixture
 def env(tmp_path: Path) -> Iterator[dict[str, str]]:
     """Return the environment of an embedded default with an empty home; stop the stack after."""
-    outside = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")
+    outside = ("DATABASE_URL", "REDIS_URL")
     env = {name: value for name, value in os.environ.items() if name not in outside}
     env["CONTINUITY_HOME"] = str(tmp_path / "home")
     yield env

@@ -133,7 +133,7 @@ def test_a_worker_without_a_recent_heartbeat_is_reported(
     assert "no heartbeat" not in page
     settings.LEASE_BEAT_S = 0.0
     page = section(page_text(superuser_client, "/admin/live/"), "workers")
-    assert "no heartbeat for 0 s" in page
+    assert "no heartbeat for" in page
 
 
 def test_lost_workers_are_not_shown(superuser_client: Client, make_run: Callable[..., Run]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from decisions.admin import acting
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Webhook, WebhookDelivery
@@ -93,6 +94,17 @@ def test_a_paused_webhook_has_no_delivery_replayed(
     assert Webhook.objects.get().disabled_at is None
     entries = AuditEntry.objects.filter(action__in=["webhook.disabled", "webhook.enabled"])
     assert {row.actor for row in entries} == {"admin:boss"}
+
+
+def test_an_action_on_too_many_rows_is_refused(
+    superuser_client: Client, failed: WebhookDelivery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acting, "ACTION_ROWS", 0)
+    replay = {"action": "replay_selected", "_selected_action": [failed.id]}
+    response = superuser_client.post(DELIVERIES, replay, follow=True)
+    assert "Select at most 0 rows; nothing was done." in response.content.decode()
+    failed.refresh_from_db()
+    assert failed.status == "failed"
 
 
 def test_every_action_needs_its_permission(
