@@ -112,9 +112,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
 
     def download_view(self, request: HttpRequest, artifact_id: str) -> HttpResponseBase:
         """Return the bytes as a download."""
-        return self._content_response(
-            request, artifact_id, lambda row, file: attachment_response(request, row, file)
-        )
+        return self._content_response(request, artifact_id, attachment_response)
 
     def _content_response(
         self,

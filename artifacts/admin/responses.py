@@ -6,16 +6,13 @@ type that was recorded, so that the browser never executes it.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
 from typing import IO, Any
 
-from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
-from artifacts.api.downloads import PIECE_BYTES, ByteRange, FileChunks, headers_of, safe_name
+from artifacts.api.downloads import ByteRange, FileChunks, headers_of, safe_name
 from artifacts.models import Artifact
 
 INLINE_MAX = 20 * 1024 * 1024  # bytes of an image shown in a page
@@ -56,19 +53,12 @@ def image_response(row: Artifact, file: IO[Any]) -> HttpResponse:
     return HttpResponse(data, headers={**headers_of(row), **inline, **cache})
 
 
-def attachment_response(request: HttpRequest, row: Artifact, file: IO[Any]) -> HttpResponseBase:
+def attachment_response(row: Artifact, file: IO[Any]) -> HttpResponseBase:
     """Return the bytes as a streamed download. The response closes the file."""
-    chunks: Any = _chunks(file)
-    if isinstance(request, ASGIRequest):
-        chunks = FileChunks(file, ByteRange(0, row.size_bytes))
     download = {
         "Content-Type": "application/octet-stream",
         "Content-Length": str(row.size_bytes),
         "Accept-Ranges": "none",
     }
+    chunks = FileChunks(file, ByteRange(0, row.size_bytes))
     return StreamingHttpResponse(chunks, headers={**headers_of(row), **download})
-
-
-def _chunks(file: IO[Any]) -> Iterator[bytes]:
-    with file:
-        yield from iter(functools.partial(file.read, PIECE_BYTES), b"")

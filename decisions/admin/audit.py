@@ -10,16 +10,21 @@ from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    StreamingHttpResponse,
+)
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from decisions.admin.acting import actor_of
-from decisions.admin.file_responses import bundle_file
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
+from decisions.audit.bundle import file_headers, in_batches
 from decisions.audit.chain import head_of_chain
 from decisions.audit.query import TOOL_IN_SQL, export_audit, filter_by_time, filter_by_tool
 from decisions.audit.record import is_genuine
@@ -180,7 +185,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
             owner=(workspace.tenant_id, workspace.id),
             filters=dict(request.GET.items()),
         )
-        return bundle_file(request, lines, "audit.jsonl")
+        return StreamingHttpResponse(in_batches(lines), headers=file_headers("audit.jsonl"))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str

@@ -14,7 +14,13 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.db.models.fields.json import KT
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    StreamingHttpResponse,
+)
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -22,9 +28,9 @@ from django.urls import URLPattern, path, reverse
 from django.views.decorators.cache import never_cache
 
 from decisions.admin.acting import operator_of, rows_of_action
-from decisions.admin.file_responses import bundle_file
 from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
+from decisions.audit.bundle import file_headers, in_batches
 from decisions.errors import Refused
 from decisions.identity.principals import Principal, as_trust
 from runs.admin.runs import detail, questions, step_detail
@@ -151,7 +157,8 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
             raise PermissionDenied
         run = self._run(request, run_id)
         lines = export_evidence(principal=_operator(request, run), run_id=run.id, contents=True)
-        return bundle_file(request, lines, EVIDENCE_NAME.format(run.id))
+        headers = file_headers(EVIDENCE_NAME.format(run.id))
+        return StreamingHttpResponse(in_batches(lines), headers=headers)
 
     # --- actions --------------------------------------------------------------------------------
 

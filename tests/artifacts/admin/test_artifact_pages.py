@@ -10,6 +10,7 @@ from django.test import Client
 
 from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path
+from tests.support.admin.downloads import downloaded_bytes
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
 
@@ -68,7 +69,7 @@ def test_a_download_is_an_attachment_of_bytes(
         HTML, mime_type="text/html", name='../"><svg onload=1>\r\nX: y.html'
     )
     response = superuser_client.get(address(artifact_id, "download"))
-    assert b"".join(response) == HTML
+    assert downloaded_bytes(response) == HTML
     assert response["Content-Type"] == "application/octet-stream"
     assert response["Content-Disposition"].startswith("attachment")
     assert "<" not in response["Content-Disposition"]

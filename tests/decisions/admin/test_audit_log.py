@@ -20,6 +20,7 @@ from decisions.identity.principals import Principal, create_token
 from decisions.infra.ids import new_id
 from decisions.models import AuditEntry, AuditSeal, Token
 from runs.models import Run
+from tests.support.admin.downloads import downloaded_bytes
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
 
@@ -163,7 +164,7 @@ def test_the_filtered_rows_are_exported_with_their_chain(
     Sealer().seal_all()
     response = superuser_client.post(f"{LIST}export/?action=run.started")
     assert "attachment" in response["Content-Disposition"]
-    (tmp_path / "audit.jsonl").write_bytes(b"".join(response.streaming_content))  # type: ignore[attr-defined]
+    (tmp_path / "audit.jsonl").write_bytes(downloaded_bytes(response))
     report = check_bundle(tmp_path / "audit.jsonl")
     assert (report.faults, report.unsealed, report.lines["audit"]) == (0, 0, 3)
     export = AuditEntry.objects.get(action="audit.exported")
