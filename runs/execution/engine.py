@@ -38,7 +38,6 @@ from runs.failpoints import hit
 from runs.journal import step_records, writer
 from runs.journal.claimed_steps import remaining_ms
 from runs.journal.interruptions import NeedsAnswer, NeedsPerson, TakenOver
-from runs.journal.lost_steps import lost_steps
 from runs.journal.outcome import (
     ending_of,
     fail_with_internal_error,
@@ -142,7 +141,7 @@ class Execution:
 
     def _fail_lost_steps(self) -> None:
         """Fail `once` steps that an earlier worker started but did not end: effect unknown."""
-        if lost := lost_steps(self.steps.values(), self.lease.claimed.started):
+        if lost := step_records.lost_steps(self.steps.values(), self.lease.claimed.started):
             self._write(lost)
 
     def _work(self) -> None:

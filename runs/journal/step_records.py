@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -192,3 +192,22 @@ def _error_of(future: Future[Mapping[str, Any]], run_id: str) -> Mapping[str, An
 
 def _short(error: Mapping[str, Any]) -> str:
     return str(error.get("message", ""))[:500]
+
+
+def lost_steps(rows: Iterable[RunStep], started: Iterable[StepChange]) -> list[StepChange]:
+    """Return the failures of `once` steps that an earlier worker started and did not end; those in
+    `started` start with this lease.
+    """
+    ours = {change.index for change in started}
+    left = [row for row in rows if row.status == StepStatus.STARTED and row.index not in ours]
+    return [failed(row, _effect_unknown(row)) for row in left]
+
+
+def _effect_unknown(row: RunStep) -> Mapping[str, Any]:
+    """Return the error of a `once` step whose worker was lost: it may have had its effect, so it is
+    not repeated.
+    """
+    return ToolFailed(
+        f"The worker was lost during '{row.name}'; whether it had its effect is unknown.",
+        details={"effect": "unknown", "step": row.index},
+    ).as_dict()
