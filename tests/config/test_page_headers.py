@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client, override_settings
@@ -49,6 +51,16 @@ def test_the_page_of_a_confirmation_link_runs_no_script_and_is_not_framed(
     policy = Client().get(confirmation_link(opened.confirmation))["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy
+
+
+def test_the_page_of_the_api_runs_only_scripts_of_this_server() -> None:
+    page = Client().get("/api/docs")
+    policy = page["Content-Security-Policy"]
+    assert "script-src 'self';" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert not re.search(rb"<script>|<script [^>]*>[^<]", page.content)
+    script = Client().get("/api/docs?script")
+    assert script["Content-Type"].startswith("application/javascript")
 
 
 @override_settings(ONE_TIME_LOGIN=True)

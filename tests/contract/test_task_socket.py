@@ -12,8 +12,9 @@ from django.conf import settings
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from decisions.audit.anonymous_events import write_counted_events
 from decisions.identity.principals import create_token
-from decisions.models import Token
+from decisions.models import AuditEntry, Token
 from decisions.validation.json_schema import check, compile_schema
 from runs.conversations import contract
 from runs.models import Run, Task, TaskMessage, TaskTicket
@@ -82,6 +83,22 @@ def test_a_ticket_opens_one_connection(web: str, api: httpx.Client, make_task: M
     with open_task_socket(web, task_id) as task_socket:
         assert task_socket.request(frame)["error"]["errorCode"] == "UNAUTHENTICATED"
         assert task_socket.close_code() == 4401
+
+
+@pytest.mark.parametrize("credential", ["ticket", "token"])
+def test_a_guessed_ticket_or_token_is_recorded_without_the_guess(
+    web: str, make_task: Make, credential: str
+) -> None:
+    task_id = make_task()
+    for _ in range(3):
+        with open_task_socket(web, task_id) as task_socket:
+            frame = {"type": "auth", credential: "cty_guessed"}
+            assert task_socket.request(frame)["ok"] is False
+    write_counted_events(unfinished=True)
+    rows = AuditEntry.objects.filter(action="access.refused")
+    assert sum(row.metadata["count"] for row in rows) == 3
+    assert {row.resource_id for row in rows} == {f"/ws/tasks/{task_id}"}
+    assert "guessed" not in str([row.metadata for row in rows])
 
 
 def test_a_ticket_is_valid_for_its_task_and_for_one_minute(
