@@ -44,8 +44,12 @@ SHARED = Path(__file__).parent.parent.parent / "shared"  # optional; no test req
 
 
 @pytest.fixture(autouse=True)
-def _forget_anonymous_events() -> None:
-    """Give each test's first anonymous event a row, whatever earlier tests did in this minute."""
+def _forget_anonymous_events() -> Iterator[None]:
+    """Give each test's first anonymous event a row, whatever earlier tests did in this minute, and
+    let no event be counted until after its test, when no test has the database.
+    """
+    anonymous_events._events = anonymous_events.AnonymousEvents()
+    yield
     anonymous_events._events = anonymous_events.AnonymousEvents()
 
 

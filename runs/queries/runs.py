@@ -282,6 +282,7 @@ def list_task_templates(*, principal: Principal) -> dict[str, Any]:
 
 def get_runtime_profile(*, principal: Principal) -> dict[str, Any]:
     """Return the runtime's limits and the caller's trust level (S0 §4.5)."""
+    principal.require("runs:read")
     return {
         "maxConcurrentRuns": settings.MAX_CONCURRENT_RUNS,
         "maxUrls": settings.MAX_URLS,

@@ -57,6 +57,20 @@ _UPLOAD_GUARDS = (
         "test_a_download_link_returns_the_object_as_a_file_to_save",
     ),
     Guard(
+        "mcp-profile-scope",
+        "The runtime's profile needs the scope runs:read over MCP too",
+        Patch(
+            "runs/queries/runs.py",
+            old='''limits and the caller's trust level (S0 §4.5)."""
+    principal.require("runs:read")
+''',
+            new='''limits and the caller's trust level (S0 §4.5)."""
+''',
+        ),
+        failing_test="tests/contract/test_access_grid.py::"
+        "test_each_mcp_tool_answers_each_caller_as_the_table_says",
+    ),
+    Guard(
         "upload-workspace",
         "A caller cannot complete an upload of another workspace",
         Patch(
