@@ -50,8 +50,8 @@ def seal_message(channel: str, message: Mapping[str, Any]) -> bytes:
 class Inbox:
     """Decrypts the messages that a subscriber receives on a channel, each once.
 
-    Whoever controls Redis can send a captured message again, or on another channel: input would be
-    applied twice, and pictures of one task shown to the viewers of another.
+    A program with access to Redis can send a captured message again, or on another channel: input
+    would be applied twice, and pictures of one task shown to the viewers of another.
 
     Args:
         clock: returns the Unix time in seconds.
@@ -87,7 +87,7 @@ class Inbox:
             self._has_warned = True
             log.warning(
                 "a message of a live page is dropped: by this machine's clock it was sent %d s ago;"
-                " set the clocks of all machines, unless somebody repeats messages in Redis",
+                " correct the clocks of the machines, or find out what repeats messages in Redis",
                 age_s,
             )
         return False

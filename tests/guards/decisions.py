@@ -1167,8 +1167,8 @@ _SECURITY = (
         "encryption-at-rest",
         "Secret inputs are stored encrypted",
         (
-            Patch(_KEYS, old="return _fernet().encrypt(plain)", new="return plain"),
-            Patch(_KEYS, old="return _fernet().decrypt(sealed)", new="return bytes(sealed)"),
+            Patch(_KEYS, old="return _fernet(purpose).encrypt(plain)", new="return plain"),
+            Patch(_KEYS, old="return _fernet(purpose).decrypt(sealed)", new="return bytes(sealed)"),
         ),
         failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_secrets_are_removed_from_the_inputs_and_encrypted",

@@ -1815,7 +1815,7 @@ _LIVE_GUARDS = (
         "Input that is not a known event is refused",
         Patch(
             "runs/websockets/live_frames.py",
-            old="""            check(_EVENTS[one["kind"]], one)
+            old="""            check(_VALIDATORS[one["kind"]], one)
 """,
             new="            pass\n",
         ),
@@ -1863,11 +1863,12 @@ _LIVE_GUARDS = (
         "A message on the Redis channel that was not sealed with the installation's key is ignored",
         Patch(
             "runs/live/channel.py",
-            old="""    except ValueError:
-        return None
+            old="""        except ValueError:
+            return None
 """,
-            new="""    except ValueError:
-        message = orjson.loads(sealed)
+            new="""        except ValueError:
+            forged: dict[str, Any] = orjson.loads(sealed)
+            return forged
 """,
         ),
         failing_test=f"{LIVE_SOCKET}::test_a_forged_message_is_not_forwarded_to_viewers",
@@ -1878,12 +1879,12 @@ _LIVE_GUARDS = (
         (
             Patch(
                 "runs/live/channel.py",
-                old="return seal(orjson.dumps(message))",
-                new="return orjson.dumps(message)",
+                old="return seal(orjson.dumps(envelope), purpose=_PURPOSE)",
+                new="return orjson.dumps(envelope)",
             ),
             Patch(
                 "runs/live/channel.py",
-                old="orjson.loads(unseal(sealed))",
+                old="orjson.loads(unseal(sealed, purpose=_PURPOSE))",
                 new="orjson.loads(sealed)",
             ),
         ),

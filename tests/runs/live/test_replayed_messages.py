@@ -1,4 +1,4 @@
-"""Messages of a live page that somebody with access to Redis captured and sends again."""
+"""Messages of a live page that a program with access to Redis captured and sends again."""
 
 from __future__ import annotations
 
