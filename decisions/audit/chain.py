@@ -8,21 +8,24 @@ count: neither as the head of the chain, nor as the seal of an audit row.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
-from decisions.audit.stored import fetch_stored
+from decisions.audit.stored import StoredRow, fault_of, fetch_stored, row_columns
 from decisions.models import AuditSeal
 from decisions.security.keys import mac, mac_matches
 
+ARCHIVED = "audit.archived"  # the action of a row that records a cut
 _PURPOSE = "audit-seal"
 _PAGE = 100
 _BEFORE = """
     SELECT position, entry_id, mac, prev, hash FROM decisions_auditseal
     WHERE position <= %s ORDER BY position DESC LIMIT %s
 """
+_CUTS = "SELECT {columns} FROM decisions_auditentry e WHERE e.action = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +100,16 @@ def head_of_chain(upto: int = 2**63 - 1) -> ChainHead:
     """Return the last link that the sealer wrote, up to a position; GENESIS if there is none."""
     newest = next(newest_links(upto), None)
     return newest.head if newest else GENESIS
+
+
+def start_of_chain() -> ChainHead:
+    """Return the link after which the chain in the database begins: the one up to which
+    `archive_audit` removed it, recorded as a row of the log; GENESIS if it never did.
+    """
+    cuts = [GENESIS]
+    for values in fetch_stored(_CUTS.format(columns=row_columns()), [ARCHIVED]):
+        row = StoredRow._make(values)
+        if fault_of(row) is None:
+            details = json.loads(row.metadata)
+            cuts.append(ChainHead(details["position"], details["hash"]))
+    return max(cuts, key=lambda cut: cut.position)

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 
-from decisions.audit.chain import head_of_chain
+from decisions.audit.chain import head_of_chain, start_of_chain
 from decisions.audit.checkpoints import is_in_chain, read_checkpoints, start_anew
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.stored import StoredRow, fault_of, fetch_stored, row_columns
@@ -70,9 +70,10 @@ def accept_incidents(*, reason: str, actor: str) -> Acceptance:
     fault of the log.
     """
     accepted = [row.mac for row in list_open_incidents()]
-    saved = read_checkpoints()
+    saved, start = read_checkpoints(), start_of_chain()
     moved_to = None
-    if saved.faults or not all(is_in_chain(head) for head in saved.heads) or not saved.heads:
+    known = (head.position < start.position or is_in_chain(head) for head in saved.heads)
+    if saved.faults or not saved.heads or not all(known):
         moved_to = start_anew(head_of_chain())
     details = {"reason": reason, "incidents": accepted, "newCheckpoints": moved_to is not None}
     record(AuditEvent(ACCEPTED, actor, "audit", "log", "", "", details))

@@ -17,11 +17,11 @@ from django.db import connection
 
 from decisions.audit.backlog import LATE_S, age_s
 from decisions.audit.chain import (
-    GENESIS,
     ChainHead,
     StoredSeal,
     head_of_chain,
     is_our_link,
+    start_of_chain,
 )
 from decisions.audit.checkpoints import read_checkpoints
 from decisions.audit.incidents import ROW_REFUSED, list_open_incidents
@@ -65,6 +65,7 @@ class AuditReport:
     unsealed: int = 0
     oldest_unsealed_s: float = 0.0
     checkpoints: int = 0
+    archived: int = 0
     faults: int = 0
     messages: list[str] = field(default_factory=list)
 
@@ -100,8 +101,10 @@ def check_audit_log(processes: int = 1) -> AuditReport:
             "CONTINUITY_HOME/audit has no checkpoint: they were deleted, or this is not the home of"
             " a scheduler"
         )
-    for part in _parts(_spans(last, processes), saved.heads):
+    start = start_of_chain()
+    for part in _parts(_spans(start.position, last, processes), [start, *saved.heads]):
         report.join(part)
+    _check_start(report, start, saved.heads)
     for lost in sorted({head.position for head in saved.heads if head.position > last}):
         report.add(f"seal {lost}: a checkpoint has it as head, but the chain ends at {last}")
     _check_unsealed(report)
@@ -114,10 +117,10 @@ def check_audit_log(processes: int = 1) -> AuditReport:
     return report
 
 
-def _spans(last: int, processes: int) -> list[tuple[int, int]]:
+def _spans(start: int, last: int, processes: int) -> list[tuple[int, int]]:
     """Split the chain's positions into contiguous parts (after, upto), one per process."""
-    size = max(BATCH_SIZE, -(-last // max(1, processes)))
-    return [(start, min(start + size, last)) for start in range(0, last, size)]
+    size = max(BATCH_SIZE, -(-(last - start) // max(1, processes)))
+    return [(first, min(first + size, last)) for first in range(start, last, size)]
 
 
 def _parts(spans: list[tuple[int, int]], saved: list[ChainHead]) -> Iterator[AuditReport]:
@@ -130,13 +133,17 @@ def _parts(spans: list[tuple[int, int]], saved: list[ChainHead]) -> Iterator[Aud
 
 
 def _check_span(span: tuple[int, int], saved: list[ChainHead]) -> AuditReport:
-    """Verify the links of one part of the chain, their rows and the checkpoints among them."""
+    """Verify the links of one part of the chain, their rows and the checkpoints among them.
+
+    Args:
+        saved: the start of the chain, then the heads of the checkpoints.
+    """
     report, (position, last) = AuditReport(), span
-    before = _hashes_before(position)
+    before = _hashes_before(position, saved[0])
     checkpoints: dict[int, set[str]] = {}
     for head in saved:
         checkpoints.setdefault(head.position, set()).add(head.hash)
-    for link, row in _links(position + 1, last):
+    for link, row in sealed_rows(position + 1, last):
         if link.position != position + 1:
             report.add(_missing(position + 1, link.position - 1))
             before = set()
@@ -151,12 +158,12 @@ def _check_span(span: tuple[int, int], saved: list[ChainHead]) -> AuditReport:
     return report
 
 
-def _hashes_before(position: int) -> set[str]:
+def _hashes_before(position: int, start: ChainHead) -> set[str]:
     """Return the hashes that the link after this position may follow; none if the link at the
     position is missing, which the part that has it reports.
     """
-    if position == 0:
-        return {GENESIS.hash}
+    if position == start.position:
+        return {start.hash}
     found = AuditSeal.objects.filter(position=position).values_list("hash", flat=True).first()
     return set() if found is None else {found, head_of_chain(upto=position).hash}
 
@@ -208,11 +215,22 @@ def _check_unsealed(report: AuditReport) -> None:
         )
 
 
+def _check_start(report: AuditReport, start: ChainHead, saved: list[ChainHead]) -> None:
+    """Check the archived rows that are still here, and that the cut is what checkpoints have."""
+    for link, row in sealed_rows(1, start.position):
+        report.archived += 1
+        if not is_our_link(*link):
+            report.add(f"{_where(link)}: the seal is not what the sealer wrote")
+        _check_sealed_row(report, link, row)
+    if any(head.position == start.position and head != start for head in saved):
+        report.add(f"seal {start.position}: the archived chain differs from a checkpoint")
+
+
 def _check_outside(report: AuditReport, last: int) -> None:
     """Find seals before the first position, and forged ones beyond the end of the chain."""
-    for link, _ in _links(LOWEST_ID, 0):
+    for link, _ in sealed_rows(LOWEST_ID, 0):
         report.add(f"seal {link.position}: not a position of the chain")
-    for link, row in _links(last + 1, HIGHEST_ID):
+    for link, row in sealed_rows(last + 1, HIGHEST_ID):
         if not is_our_link(*link):  # the others were added since
             report.add(f"{_where(link)}: the seal is not what the sealer wrote")
             _check_sealed_row(report, link, row)
@@ -234,8 +252,8 @@ def _check_incidents(report: AuditReport) -> None:
             )
 
 
-def _links(first: int, last: int) -> Iterator[tuple[StoredSeal, StoredRow | None]]:
-    """Yield the seals at these positions, each with the row of its id, if there is one."""
+def sealed_rows(first: int, last: int) -> Iterator[tuple[StoredSeal, StoredRow | None]]:
+    """Yield the seals at these positions in order, each with the row of its id, if there is one."""
     statement = _SEALED.format(columns=row_columns())
     while found := fetch_stored(statement, [first, last, BATCH_SIZE]):
         for values in found:

@@ -76,8 +76,19 @@ class _Verification:
             yield from self._entry(record)
         elif kind == "event":
             yield from self._event(record)
+        elif kind == "end" and self._is_archive:
+            yield from self._archive_end()
         elif kind == "artifact" and record.get("contentFollows"):
             self._content = _Content(number, record)
+
+    @property
+    def _is_archive(self) -> bool:
+        return self.report.head.get("bundle") == "archive"
+
+    def _archive_end(self) -> Iterator[str]:
+        stated = ChainHead(self.report.head["last"], self.report.head["hash"])
+        if self._last != stated:
+            yield f"the archive states that it ends at seal {stated.position}, but it does not"
 
     def finish_content(self) -> Iterator[str]:
         """Yield the fault of the artifact whose content lines just ended."""
@@ -101,11 +112,17 @@ class _Verification:
             yield f"row {record['id']} was not written by Continuity, or was changed"
         if (seal := record["seal"]) is None:
             self.report.unsealed += 1
+            if self._is_archive:
+                yield f"row {record['id']} has no seal"
             return
         link = ChainHead(seal["position"], seal["hash"])
         if not is_our_link(link.position, record["id"], record["mac"], seal["prev"], link.hash):
             yield f"the seal of row {record['id']} is not what the sealer wrote"
         last, self._last = self._last, link
+        if last is None and self._is_archive:
+            last = ChainHead(self.report.head["first"] - 1, self.report.head["prev"])
+        if last and self._is_archive and link.position != last.position + 1:
+            yield f"seals {last.position + 1} to {link.position - 1} are missing"
         if last and link.position == last.position + 1 and seal["prev"] != last.hash:
             yield f"the seal of row {record['id']} does not follow the one before"
 

@@ -764,7 +764,7 @@ _AUDIT_LOG = (
         "verify_audit finds a seal before the first position",
         Patch(
             _VERIFY,
-            old="for link, _ in _links(LOWEST_ID, 0):",
+            old="for link, _ in sealed_rows(LOWEST_ID, 0):",
             new="for link, _ in ():",
         ),
         failing_test=f"{_CHECK}::test_a_seal_before_the_first_position_is_found",
@@ -872,6 +872,27 @@ _AUDIT_LOG = (
         "verify_audit fails if the checkpoints were deleted and the sealer made new ones",
         Patch(_SEALER, old="            record_missing_checkpoints(head.position)\n", new=""),
         failing_test=f"{_ATTACKS}[delete_the_checkpoints_and_go_on]",
+    ),
+    Guard(
+        "archive-cut-before-removal",
+        "Archived rows are removed after the cut is recorded",
+        Patch(
+            "decisions/audit/archive.py",
+            old="    _record_cut(archived, path, before=before, actor=actor)\n    try:\n        _prune(last.position)\n",
+            new="    try:\n        _prune(last.position)\n        _record_cut(archived, path, before=before, actor=actor)\n",
+        ),
+        failing_test="tests/decisions/audit/test_archive.py::"
+        "test_no_row_is_lost_when_the_process_is_killed[after a batch]",
+    ),
+    Guard(
+        "archive-genuine-cut",
+        "A cut of the chain that Continuity did not record does not count",
+        Patch(
+            "decisions/audit/chain.py",
+            old="        if fault_of(row) is None:\n            details",
+            new="        if True:\n            details",
+        ),
+        failing_test="tests/decisions/audit/test_archive.py::test_a_forged_cut_hides_no_removal",
     ),
     Guard(
         "scheduler-broad-except",

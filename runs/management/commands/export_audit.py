@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
-from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -13,17 +11,10 @@ from decisions.audit.record import command_actor
 from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry
 from runs.installation.home.prepare import prepare_home
+from runs.management.arguments import iso_time
 from runs.management.export_file import write_bundle
 
 _EQUAL = ("tenant_id", "workspace_id", "action", "actor", "resource_id")
-
-
-def _time(text: str) -> datetime:
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not an ISO 8601 time") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 class Command(BaseCommand):
@@ -36,8 +27,8 @@ class Command(BaseCommand):
         """Add the filters and the file."""
         for name in _EQUAL:
             parser.add_argument(f"--{name.replace('_', '-')}", help="only rows with this value")
-        parser.add_argument("--from", dest="since", type=_time, help="ISO 8601, default UTC")
-        parser.add_argument("--to", dest="before", type=_time, help="ISO 8601; excluded")
+        parser.add_argument("--from", dest="since", type=iso_time, help="ISO 8601, default UTC")
+        parser.add_argument("--to", dest="before", type=iso_time, help="ISO 8601; excluded")
         parser.add_argument("--output", help="a new file (default: stdout)")
 
     def handle(self, *args: Any, **options: Any) -> None:

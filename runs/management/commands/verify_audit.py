@@ -28,7 +28,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--bundle",
             metavar="FILE",
-            help="a file of export_audit or export_evidence to verify instead, without a database",
+            help="a file of export_audit, export_evidence or archive_audit to verify instead,"
+            " without a database",
         )
 
         parser.add_argument(
@@ -87,6 +88,8 @@ def _summary(report: AuditReport, took_s: float) -> str:
         f"The audit log is intact: {report.sealed} sealed rows in one chain,"
         f" {report.checkpoints} checkpoints, {duration(took_s * 1000)} ({speed:.0f} rows/s)."
     )
+    if report.archived:
+        text += f"\nArchived and not removed: {report.archived}. Repeat archive_audit."
     if not report.unsealed:
         return text
     oldest = duration(report.oldest_unsealed_s * 1000)
