@@ -22,6 +22,7 @@ VENDOR = {
     "artifacts/storage/blob_lock.py": ("artifacts/storage/*", "artifacts/api/test_uploads.py"),
     "config/settings.py": ("config/test_health.py",),
     "decisions/admin/audit.py": ("decisions/admin/test_audit_log.py",),
+    "decisions/audit/archive.py": ("decisions/audit/test_archive.py",),
     "decisions/audit/query.py": ("decisions/audit/test_query.py",),
     "decisions/audit/sealer.py": ("decisions/audit/test_sealer.py",),
     "decisions/audit/stored.py": (

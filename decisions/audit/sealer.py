@@ -29,7 +29,13 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import close_old_connections, connection, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    close_old_connections,
+    connection,
+    transaction,
+)
 
 from decisions.audit.chain import (
     GENESIS,
@@ -49,6 +55,7 @@ from decisions.audit.stored import (
     id_after,
     row_columns,
 )
+from decisions.infra.outages import Outage
 from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction
@@ -134,17 +141,27 @@ class Sealer:
             self._thread.join(STOP_S)
 
     def _run(self) -> None:
-        is_last = False
+        outage = Outage(
+            log,
+            on_failure="audit rows are not sealed while the database or the home is unavailable",
+            on_recovery="audit rows are sealed again",
+        )
+        is_last, wait_s = False, POLL_EVERY_S
         while not is_last:
-            is_last = self._stopping.wait(POLL_EVERY_S)
+            is_last, wait_s = self._stopping.wait(wait_s), POLL_EVERY_S
             close_old_connections()
             try:
                 self.seal_all()
                 if not is_last and time.monotonic() >= self._look_back_due:
                     self.look_back()
+                outage.recovered()
+            except (DatabaseError, InterfaceError, OSError) as error:
+                outage.failed(error)
+                connection.close()
             except Exception:  # whatever it is: the rows that follow have to be sealed
                 log.exception("sealing of audit rows failed, retrying")
                 connection.close()
+                wait_s = RECENT_EVERY_S
         connection.close()
 
     def seal_all(self) -> int:

@@ -186,7 +186,7 @@ def check_audit() -> CheckResult:
     if late:
         what, _, recovery = late.partition(". ")
         return CheckResult("bad", "audit", what, recovery)
-    return CheckResult("ok", "audit", "every row of the last minutes is sealed, or will be soon")
+    return CheckResult("ok", "audit", "no row has been without a seal for over a minute")
 
 
 def check_redis() -> CheckResult:
