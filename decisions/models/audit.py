@@ -4,7 +4,30 @@ migrations/0002_audit_guards.py and 0010_audit_seals.py).
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from django.db import models
+
+
+class MetadataField(models.JSONField):
+    """JSON that a query can always return: a value that JSON does not have, such as a number with
+    5000 digits, which only a forged row has, is returned as its text.
+    """
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        """Return the value of a column, or `{"unreadable": text}`."""
+        try:
+            found = super().from_db_value(value, expression, connection)
+            json.dumps(found, allow_nan=False)
+        except (ValueError, RecursionError):
+            return {"unreadable": str(value)[:200]}
+        return found
+
+    def deconstruct(self) -> Any:
+        """Return the definition for migrations: to the database it is a JSONField."""
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.JSONField", args, kwargs
 
 
 class AuditEntry(models.Model):
@@ -20,7 +43,7 @@ class AuditEntry(models.Model):
     actor = models.CharField(max_length=160)
     resource_type = models.CharField(max_length=32)
     resource_id = models.CharField(max_length=128)
-    metadata = models.JSONField(default=dict)
+    metadata = MetadataField(default=dict)
     created_at = models.DateTimeField()
     mac = models.CharField(max_length=64)
 

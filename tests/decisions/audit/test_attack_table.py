@@ -7,6 +7,7 @@ sealer goes on sealing, as in a running installation.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, tzinfo
@@ -18,8 +19,10 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 
+from decisions.audit.query import audit_records, list_audit_entries
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, AuditSeal
 from tests.support.audit.audit_attacks import attack, checks_lifted, move_sequence
 
@@ -407,6 +410,16 @@ def test_postgresql_keeps_the_last_of_duplicate_keys(log: Log) -> None:
     attack(_EDIT_TEXT, id=log.ids[4], text='{"tool": "echo", "tool": "bash.exec", "n": 4}')
     assert AuditEntry.objects.get(id=log.ids[4]).metadata == {"tool": "bash.exec", "n": 4}
     assert verify_audit()[0] == 0
+
+
+def test_a_row_that_cannot_be_read_hides_no_other_from_readers(log: Log) -> None:
+    forge_metadata('{"a": 1e5000}')(log)
+    auditor = Principal("local", "ten_1", "ws_1", frozenset({"audit:read"}), "local")
+    page = list_audit_entries(principal=auditor)["items"]
+    assert len(page) == 10 + 2 + 1
+    assert [set(row["metadata"]) for row in page].count({"unreadable"}) == 1
+    json.dumps(page, allow_nan=False)
+    assert len(list(audit_records(AuditEntry.objects.all()))) == 10 + 2 + 1 + 1  # and the refusal
 
 
 def test_an_operator_accepts_incidents_but_no_later_ones(log: Log) -> None:
