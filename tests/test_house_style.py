@@ -27,6 +27,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runners/browser/pool/runtime.py": "after any error the browser counts as unresponsive",
     "runners/docker_runner/app.py": "the last handler of a call: log the error, return an error id",
     "runs/journal/claimed_steps.py": "raised again under the lease, where it fails only this run",
+    "runs/journal/lease_expiry.py": "log the error: the run fails anyway, without its results",
     "runs/streaming/sse.py": "a started stream has no error response: log the error, end it",
     "runs/live/broadcaster.py": "the last handler of a page: log the error, close the others",
     "runs/queue/wakeups.py": "any broker failure: workers look for runs without wake-ups",

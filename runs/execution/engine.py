@@ -42,8 +42,8 @@ from runs.journal.outcome import (
     ending_of,
     fail_with_internal_error,
     failed_ending,
-    timed_out_ending,
     timeout_error,
+    unfinished_ending,
 )
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
@@ -337,7 +337,7 @@ class Execution:
         self.running.cancel(running)
         changes = [step_records.failed(self.steps[index], error) for index in running]
         so_far = self.template.conclude(self.inputs, self._before(len(self.steps)))
-        self._write(changes, timed_out_ending(self.run, self.steps.values(), error, so_far))
+        self._write(changes, unfinished_ending(self.run, self.steps.values(), error, so_far))
 
     def _fail_all(self, error: Mapping[str, Any]) -> None:
         """Fail a run that cannot start, with the steps that started with its claim."""

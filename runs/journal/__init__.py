@@ -1,1 +1,1 @@
-"""The step journal: a worker's writes about the steps of a run, and the run's end."""
+"""The step journal: a worker's writes about the steps of a run, the run's end, and lost workers."""

@@ -132,11 +132,11 @@ def failed_ending(error: Mapping[str, Any], *, partial: Mapping[str, Any] | None
     return Ending(RunStatus.FAILED, error=error, summary=str(error["message"])[:500], blobs=blobs)
 
 
-def timed_out_ending(
+def unfinished_ending(
     run: Run, steps: Iterable[RunStep], error: Mapping[str, Any], conclusion: Conclusion
 ) -> Ending:
-    """Return the ending of a run whose timeout expired, with next actions: submit the rest, read
-    the partial result.
+    """Return the ending of a run that stops before its last step, with next actions: submit the
+    rest, read the partial result.
     """
     changed_something = any(step.effect == Effect.ONCE and step.attempts for step in steps)
     again = not changed_something and not run.holds_secrets
@@ -145,7 +145,7 @@ def timed_out_ending(
     )
     ending = failed_ending(error, partial=conclusion.result)
     reads = [
-        _outline(blob.artifact_id, "This lists what was done before the timeout.")
+        _outline(blob.artifact_id, "This lists what was done before the run ended.")
         for blob in ending.blobs
     ]
     return replace(ending, next_actions=storable([*actions, *reads]))

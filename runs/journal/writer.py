@@ -55,7 +55,11 @@ def write(
     )
     transition = replace(transition, delete_secrets=delete_secrets)
     if ending is not None:
-        _end(ending, transition, abort_code=abort_code)
+        try:
+            actor = f"worker:{lease.worker_id}"
+            end_run(ending, transition, actor=actor, abort_code=abort_code)
+        except InvalidTransition:
+            raise LeaseLost(lease.run.id) from None
         return
     if apply(transition) is None:
         raise LeaseLost(lease.run.id)
@@ -88,7 +92,7 @@ def build_transition(
     appended = sum(change.new is not None for change in changes)
     values: dict[str, Any] = {} if lease.is_helper else {"active_ms": active_ms}
     if finished:
-        values["done_steps"] = Plus(finished)
+        values |= {"done_steps": Plus(finished), "losses_without_progress": 0}
     if appended:
         values["total_steps"] = Plus(appended)
     return Transition(
@@ -119,7 +123,23 @@ def _abort_code(lease: Lease, changes: Sequence[StepChange], ending: Ending) -> 
     return str(ending.error["errorCode"]) if ending.error is not None else INTERRUPTED
 
 
-def _end(ending: Ending, transition: Transition, *, abort_code: str) -> None:
+def end_run(
+    ending: Ending,
+    transition: Transition,
+    *,
+    actor: str,
+    abort_code: str,
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a transition together with the end of its run.
+
+    Args:
+        abort_code: the error code of tool calls still in flight; empty if there are none.
+        more: data of the event and audit event, besides summary and error.
+
+    Raises:
+        InvalidTransition: The guard held no row; nothing was written.
+    """
     values = {
         **transition.values,
         "result": ending.result,
@@ -128,7 +148,7 @@ def _end(ending: Ending, transition: Transition, *, abort_code: str) -> None:
         "warnings": list(ending.warnings),
         "next_actions": list(ending.next_actions),
     }
-    data: dict[str, Any] = {"summary": ending.summary[:500]}
+    data: dict[str, Any] = {"summary": ending.summary[:500], **(more or {})}
     if ending.error is not None:
         data |= {"errorCode": ending.error["errorCode"], "message": ending.error["message"]}
     last = replace(
@@ -139,10 +159,7 @@ def _end(ending: Ending, transition: Transition, *, abort_code: str) -> None:
         free_slot=True,
         abort_code=abort_code,
     )
-    try:
-        move(last, ending.status, actor=f"worker:{transition.worker_id}", data=data)
-    except InvalidTransition:
-        raise LeaseLost(transition.run.id) from None
+    move(last, ending.status, actor=actor, data=data)
 
 
 def _artifact_created(blob: StoredBlob, step_index: int | None) -> NewEvent:

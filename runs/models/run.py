@@ -60,6 +60,7 @@ class Run(models.Model):
             that one is alive.
         epoch: rises with every claim and every end of a lease; a worker's write tests it.
         times_lost: how often its lease expired.
+        losses_without_progress: how often since one of its steps ended.
         active_ms: its running time, without the time that it waited for a person.
         hidden_at: when it passed RUN_TTL_MS: from then on only the admin shows it.
     """
@@ -88,6 +89,7 @@ class Run(models.Model):
     pinned_worker = models.CharField(max_length=64, null=True)
     epoch = models.IntegerField(default=0)
     times_lost = models.IntegerField(default=0)
+    losses_without_progress = models.IntegerField(default=0, db_default=0)
 
     total_steps = models.IntegerField()
     done_steps = models.IntegerField(default=0)

@@ -16,6 +16,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.next_actions import NextAction, next_action, next_actions_after
 from decisions.validation.json_schema import page_of
+from runs.lifecycle.in_flight_calls import WORKER_LOST
 from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.slots import count_free_slots
 from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus, Task, TaskEvent
@@ -164,7 +165,7 @@ def run_object(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
         "updatedAt": to_ms(run.updated_at),
         "mode": run.mode,
         "templateVersion": run.template_version,
-        "attempt": run.times_lost + 1,
+        "attempt": _attempt(run),
     }
     extras = {
         "waitingFor": run.waiting_for,
@@ -174,6 +175,13 @@ def run_object(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
         "retryOf": run.retry_of,
     }
     return data | {name: value for name, value in extras.items() if value}
+
+
+def _attempt(run: Run) -> int:
+    """Return the number of the last attempt; a run that failed for its lost workers has no next."""
+    details = (run.error or {}).get("details") or {}
+    is_given_up = run.status == RunStatus.FAILED and details.get("causeCode") == WORKER_LOST
+    return run.times_lost + (0 if is_given_up else 1)
 
 
 def _next_actions(run: Run) -> Sequence[NextAction]:

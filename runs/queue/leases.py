@@ -1,7 +1,7 @@
 """Leases: a worker claims a run, writes under its lease, and releases it.
 
 Claim and release are compare-and-set UPDATEs on the run's row, so two workers at once are safe.
-`runs.queue.lease_expiry` ends the leases of lost workers.
+`runs.journal.lease_expiry` ends the leases of lost workers.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from runners.targets.snapshots import sweep_workspaces
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.message_queue import start_waiting_runs
 from runs.direct_calls.idempotency import delete_expired_keys
+from runs.journal.lease_expiry import HeartbeatMonitor, free_stale_slots
 from runs.lifecycle.in_flight_calls import abort_stale_calls
 from runs.queries.totals import fold_totals
-from runs.queue.lease_expiry import HeartbeatMonitor, free_stale_slots
 from runs.scheduler.queue_timeouts import QueueTimeouts
 from runs.scheduler.retention import delete_old_runs, hide_runs
 from runs.sessions.services import delete_closed_sessions, expire_sessions

@@ -1,7 +1,7 @@
 """A worker's heartbeat, and the checks that stop runs whose lease it no longer has.
 
 The heartbeat increments a counter in the worker's row every LEASE_BEAT_S. A scheduler that sees the
-counter unchanged for LEASE_LOST_S ends all leases of the worker (`runs.queue.lease_expiry`); a
+counter unchanged for LEASE_LOST_S ends all leases of the worker (`runs.journal.lease_expiry`); a
 worker that could not write for LEASE_GIVE_UP_S, which is shorter, stops its runs by itself before.
 """
 

@@ -14,12 +14,12 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
 from runs.journal import step_records
+from runs.journal.lease_expiry import MAX_TIMES_LOST
 from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, StepStatus, Worker
 from runs.queue import wakeups
 from runs.queue.eligibility import served_q
-from runs.queue.lease_expiry import MAX_TIMES_LOST
 from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
 
 MAX_HELPERS = 8

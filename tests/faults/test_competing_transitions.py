@@ -17,7 +17,7 @@ from django.test import override_settings
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal, local_principal
-from decisions.infra import repeat
+from runs.lifecycle import repeat
 from runs.lifecycle.slots import ensure_slots
 from runs.sessions.services import create_session
 from tests.faults.installation import ROOT, FaultInstallation

@@ -107,7 +107,7 @@ _LEASES = (
         "deadlock-repeated",
         "A transition that the database rolled back for a deadlock is written again",
         Patch(
-            "decisions/infra/repeat.py",
+            "runs/lifecycle/repeat.py",
             old='frozenset({"40P01", "40001"})',
             new="frozenset[str]()",
         ),
@@ -232,53 +232,53 @@ _CLAIMS = (
         "heartbeat-compare-and-set",
         "A worker whose heartbeat advanced since it was read keeps its leases",
         Patch(
-            "runs/queue/lease_expiry.py",
+            "runs/journal/lease_expiry.py",
             old="Worker.objects.filter(id=worker_id, beat=beat, lost_at__isnull=True)",
             new="Worker.objects.filter(id=worker_id, lost_at__isnull=True)",
         ),
-        failing_test="tests/runs/queue/test_lease_expiry.py::"
+        failing_test="tests/runs/journal/test_lease_expiry.py::"
         "test_a_worker_whose_heartbeat_advances_meanwhile_keeps_its_leases",
     ),
     Guard(
         "lease-lost-after",
         "A worker keeps its leases until its heartbeat stopped for the whole lease duration",
         Patch(
-            "runs/queue/lease_expiry.py",
+            "runs/journal/lease_expiry.py",
             old="if gone or unchanged_s >= settings.LEASE_LOST_S:",
             new="if gone or unchanged_s > 1:",
         ),
-        failing_test="tests/runs/queue/test_lease_expiry.py::"
+        failing_test="tests/runs/journal/test_lease_expiry.py::"
         "test_a_worker_is_lost_when_its_heartbeat_stops_for_the_lease_duration",
     ),
     Guard(
         "stray-leases",
         "A lease that a worker took after it was marked lost is ended",
         Patch(
-            "runs/queue/lease_expiry.py",
+            "runs/journal/lease_expiry.py",
             old="if runs := end_stray_leases():",
             new="if runs := list[str]():",
         ),
-        failing_test="tests/runs/queue/test_lease_expiry.py::test_the_reaper_also_ends_stray_leases",
+        failing_test="tests/runs/journal/test_lease_expiry.py::test_the_reaper_also_ends_stray_leases",
     ),
     Guard(
         "lost-three-times",
         "A run whose worker was lost three times fails instead of being repeated for ever",
         Patch(
-            "runs/queue/lease_expiry.py",
-            old="if run.times_lost + 1 >= MAX_TIMES_LOST:",
+            "runs/journal/lease_expiry.py",
+            old="if run.losses_without_progress + 1 >= MAX_TIMES_LOST:",
             new="if False:",
         ),
-        failing_test="tests/runs/queue/test_lease_expiry.py::test_the_third_lost_worker_fails_the_run",
+        failing_test="tests/runs/journal/test_lease_expiry.py::test_the_third_lost_worker_fails_the_run",
     ),
     Guard(
         "stale-slots",
         "Only the slots of lost workers and of ended runs are freed",
         Patch(
-            "runs/queue/lease_expiry.py",
+            "runs/journal/lease_expiry.py",
             old="list(taken.filter(~Q(worker_id__in=_live_workers()) | ~Exists(running)))",
             new="list(taken)",
         ),
-        failing_test="tests/runs/queue/test_lease_expiry.py::test_stale_slots_are_freed_and_held_ones_are_not",
+        failing_test="tests/runs/journal/test_lease_expiry.py::test_stale_slots_are_freed_and_held_ones_are_not",
     ),
     Guard(
         "worker-gives-up",

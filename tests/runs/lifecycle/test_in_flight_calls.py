@@ -22,10 +22,10 @@ from decisions.models import AuditEntry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
+from runs.journal import lease_expiry
+from runs.journal.lease_expiry import end_leases_of_worker
 from runs.lifecycle import in_flight_calls
 from runs.models import OpenCall, Run
-from runs.queue import lease_expiry
-from runs.queue.lease_expiry import end_leases_of_worker
 from runs.queue.leases import Lease, release_lease
 from runs.scheduler.jobs import Scheduler
 from runs.submission.services import cancel_run, submit_run
@@ -157,7 +157,7 @@ def test_the_calls_of_a_lost_worker_are_ended_and_it_starts_no_more(submit: Subm
 
 def test_the_third_loss_of_a_worker_ends_the_call_as_well(submit: Submit) -> None:
     run_id = submit()
-    Run.objects.filter(id=run_id).update(times_lost=lease_expiry.MAX_TIMES_LOST - 1)
+    Run.objects.filter(id=run_id).update(losses_without_progress=lease_expiry.MAX_TIMES_LOST - 1)
     assert start_call(must_take("w1"))
     end_leases_of_worker("w1", beat=0, reason="test")
     assert fresh(run_id).status == "failed"

@@ -27,16 +27,16 @@ from decisions.authorization.authorize import authorize, tool_call_request
 from decisions.authorization.confirmations import confirm, refuse
 from decisions.errors import Refused
 from decisions.identity.principals import Principal, local_principal
-from decisions.infra import repeat
 from decisions.infra.ids import new_id
 from runners.models import BrowserSession
 from runs.execution.suspension import suspend
-from runs.journal import step_records, writer
+from runs.journal import lease_expiry, step_records, writer
 from runs.journal.claimed_steps import read_claimed_steps
 from runs.journal.interruptions import NeedsAnswer, NeedsPerson
+from runs.lifecycle import repeat
 from runs.lifecycle.changes import NewEvent, StepChange
 from runs.models import RETRIABLE, Run, RunStatus, RunStep, StepStatus, Worker
-from runs.queue import lease_expiry, leases
+from runs.queue import leases
 from runs.queue.leases import Lease, LeaseLost
 from runs.submission import resume, services
 from runs.submission.answer import answer_run

@@ -14,22 +14,26 @@ import pytest
 from django.db.models import F
 from django.test import override_settings
 
+from artifacts.models import Artifact
 from decisions.identity.principals import Principal
 from decisions.infra import staleness
 from decisions.infra.processes import _identity
 from decisions.models import AuditEntry
-from runs.models import Run, RunEvent, RunStep, Slot, Worker
-from runs.queue.lease_expiry import (
+from runs.journal.lease_expiry import (
     MAX_TIMES_LOST,
     HeartbeatMonitor,
     end_leases_of_worker,
     end_stray_leases,
     free_stale_slots,
 )
+from runs.journal.writer import write
+from runs.lifecycle.changes import StepChange
+from runs.models import Run, RunEvent, RunStep, Slot, StepStatus, Worker
+from runs.queries.runs import get_run
 from runs.queue.leases import Lease, read_journal, release_lease
 from runs.submission.services import cancel_run
 from tests.support.runs.concurrent_calls import at_once
-from tests.support.runs.worker_rows import error_of, register, take, taken_slots
+from tests.support.runs.worker_rows import error_of, must_take, register, take, taken_slots
 
 Submit = Callable[..., str]
 
@@ -107,6 +111,36 @@ def test_the_third_lost_worker_fails_the_run(submit: Submit) -> None:
     last = RunEvent.objects.order_by("seq").last()
     assert last
     assert last.type == "run.failed"
+
+
+def test_a_run_that_progresses_between_its_losses_is_not_given_up(submit: Submit) -> None:
+    submit(*["ok"] * (MAX_TIMES_LOST + 2))
+    for n in range(MAX_TIMES_LOST + 1):
+        lease = must_take(f"w{n}")
+        change = StepChange(n, StepStatus.SUCCEEDED, [], output={"did": "ok"})
+        write(lease, [change], active_ms=1)
+        end_leases_of_worker(f"w{n}", beat=0, reason="gone")
+    run = Run.objects.get()
+    assert (run.status, run.done_steps, run.times_lost) == ("running", 4, 4)
+    assert must_take("w9").run.id == run.id
+
+
+def test_a_run_given_up_keeps_what_its_steps_returned(submit: Submit, principal: Principal) -> None:
+    submit("ok", "ok", "ok")
+    lease = must_take("w0")
+    write(lease, [StepChange(0, StepStatus.SUCCEEDED, [], output={})], active_ms=1)
+    for n in range(MAX_TIMES_LOST):
+        end_leases_of_worker(f"w{n}", beat=0, reason="gone")
+        taken = take(register(f"w{n + 1}"))
+        assert (taken is None) == (n == MAX_TIMES_LOST - 1)
+    run = Run.objects.get()
+    assert (run.status, error_of(run)["details"]["succeededSteps"]) == ("failed", 1)
+    kept = Artifact.objects.get(run_id=run.id)
+    assert (kept.name, kept.kind) == ("partial-result.json", "result")
+    assert kept.expires_at is not None
+    given = get_run(principal=principal, run_id=run.id)
+    assert given["attempt"] == MAX_TIMES_LOST
+    assert kept.id in str(given["nextActions"])
 
 
 def test_a_run_pinned_to_the_lost_worker_is_announced_on_the_shared_queue(

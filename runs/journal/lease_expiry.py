@@ -15,18 +15,22 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from decisions.audit.record import AuditEvent
-from decisions.infra.clock import now_ms
 from decisions.infra.processes import has_ended
 from decisions.infra.staleness import ChangeWatch
 from runners.browser_sessions import detach_sessions
+from runs.journal.outcome import error_object, failed_ending, unfinished_ending
+from runs.journal.step_records import step_view
+from runs.journal.writer import Ending, end_run
 from runs.lifecycle.changes import Plus, Transition
 from runs.lifecycle.in_flight_calls import WORKER_LOST
 from runs.lifecycle.slots import ensure_slots, release_slot
-from runs.lifecycle.state_machine import InvalidTransition, move
-from runs.models import Run, RunStatus, Slot, Worker
-from runs.queue.leases import end_lease
+from runs.lifecycle.state_machine import InvalidTransition
+from runs.models import Run, RunStatus, Slot, StepStatus, Worker
+from runs.queue.leases import end_lease, read_journal
+from runs.task_templates.registry import get_template
 
-MAX_TIMES_LOST = 3  # a run whose lease expired this often may be what kills its workers: it fails
+# A run whose lease expired this often since a step ended may be what kills its workers: it fails.
+MAX_TIMES_LOST = 3
 log = logging.getLogger(__name__)
 
 
@@ -61,8 +65,8 @@ class HeartbeatMonitor:
 def end_leases_of_worker(worker_id: str, *, beat: int, reason: str) -> list[str]:
     """Mark a worker lost and end its leases; return the ids of its runs.
 
-    Other workers resume the runs; a run whose lease expired MAX_TIMES_LOST times fails. Does
-    nothing if the heartbeat is no longer `beat`: the worker is alive and keeps everything.
+    Other workers resume the runs; one that lost MAX_TIMES_LOST workers since a step of it ended
+    fails. Does nothing if the heartbeat is no longer `beat`: the worker is alive and keeps all.
 
     Commits each lease by itself, so that the rows of two runs are never locked at once. If this
     process dies in between, `end_stray_leases` and `free_stale_slots` end the others.
@@ -74,8 +78,7 @@ def end_leases_of_worker(worker_id: str, *, beat: int, reason: str) -> list[str]
         detach_sessions(worker_id)
     runs = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
     for run in runs:
-        with transaction.atomic():
-            _end_lost_lease(run, worker_id, reason)
+        _end_lost_lease(run, worker_id, reason)
     for run_id in Run.objects.filter(pinned_worker=worker_id).values_list("id", flat=True):
         Run.objects.filter(id=run_id, pinned_worker=worker_id).update(pinned_worker=None)
     # Slots of runs that ended while their worker died.
@@ -92,8 +95,7 @@ def end_stray_leases() -> list[str]:
     leased = Run.objects.filter(status=RunStatus.RUNNING, lease_owner__isnull=False)
     strays = list(leased.exclude(lease_owner__in=_live_workers()))
     for run in strays:
-        with transaction.atomic():
-            _end_lost_lease(run, str(run.lease_owner), "the worker was marked lost before")
+        _end_lost_lease(run, str(run.lease_owner), "the worker was marked lost before")
     return [run.id for run in strays]
 
 
@@ -116,30 +118,53 @@ def _live_workers() -> QuerySet[Worker, Any]:
 
 def _end_lost_lease(run: Run, worker_id: str, reason: str) -> None:
     data = {"reason": reason, "workerId": worker_id, "timesLost": run.times_lost + 1}
-    if run.times_lost + 1 >= MAX_TIMES_LOST:
-        _fail_run(run, worker_id, data)
+    values = {"times_lost": Plus(1), "losses_without_progress": Plus(1)}
+    if run.losses_without_progress + 1 >= MAX_TIMES_LOST:
+        _fail_run(run, worker_id, values, data)
         return
     event = AuditEvent(
         "run.worker_lost", "reaper", "run", run.id, run.tenant_id, run.workspace_id, data
     )
-    values = {"times_lost": Plus(1)}
-    end_lease(run, worker_id, event=event, values=values, abort_code=WORKER_LOST)
+    with transaction.atomic():
+        end_lease(run, worker_id, event=event, values=values, abort_code=WORKER_LOST)
 
 
-def _fail_run(run: Run, worker_id: str, data: dict[str, Any]) -> None:
-    error = {
-        "errorCode": "EXECUTION_ERROR",
-        "message": f"The run lost its worker {MAX_TIMES_LOST} times and is not tried again.",
-        "details": {"causeCode": WORKER_LOST, "workerId": worker_id},
-        "retryable": True,
-        "recovery": "Check the script's or step's preconditions, then submit the run again.",
-        "at": now_ms(),
+def _fail_run(run: Run, worker_id: str, values: dict[str, Any], data: dict[str, Any]) -> None:
+    """Fail a run that would only lose more workers, and keep the results of its steps."""
+    guard = {
+        "status": RunStatus.RUNNING,
+        "lease_owner": worker_id,
+        "epoch": run.epoch,
+        "losses_without_progress": run.losses_without_progress,
     }
-    values = {"error": error, "times_lost": Plus(1), "result_summary": error["message"]}
-    data = data | {"errorCode": error["errorCode"], "message": error["message"]}
-    guard = {"status": RunStatus.RUNNING, "lease_owner": worker_id, "epoch": run.epoch}
-    change = Transition(run, guard, values, epoch=run.epoch, free_slot=True, abort_code=WORKER_LOST)
+    change = Transition(run, guard, values, epoch=run.epoch)
     try:
-        move(change, RunStatus.FAILED, actor="reaper", data=data)
+        ending = _ending(run, worker_id)
+        end_run(ending, change, actor="reaper", abort_code=WORKER_LOST, more=data)
     except InvalidTransition:
-        return  # it was canceled in the meantime
+        return  # canceled meanwhile; or a step ended, and `end_stray_leases` ends the lease
+
+
+def _ending(run: Run, worker_id: str) -> Ending:
+    steps = read_journal(run)
+    done = sum(step.status == StepStatus.SUCCEEDED for step in steps)
+    error = error_object(
+        "EXECUTION_ERROR",
+        f"The run lost its worker {MAX_TIMES_LOST} times without completing a step, and is not"
+        " tried again.",
+        details={
+            "causeCode": WORKER_LOST,
+            "workerId": worker_id,
+            "succeededSteps": done,
+            "totalSteps": run.total_steps,
+        },
+    )
+    template = get_template(run.template_id)
+    if template is None or not done:
+        return failed_ending(error)
+    try:
+        conclusion = template.conclude(run.inputs, [step_view(step) for step in steps])
+    except Exception:  # the run fails anyway
+        log.exception("the template cannot conclude a failed run", extra={"runId": run.id})
+        return failed_ending(error)
+    return unfinished_ending(run, steps, error, conclusion)
