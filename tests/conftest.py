@@ -35,9 +35,12 @@ hypothesis.settings.register_profile(
     suppress_health_check=[
         hypothesis.HealthCheck.too_slow,
         hypothesis.HealthCheck.data_too_large,
+        hypothesis.HealthCheck.function_scoped_fixture,  # the examples of a test may share it
     ],
 )
-hypothesis.settings.register_profile("explore", deadline=None, max_examples=2000)
+hypothesis.settings.register_profile(
+    "explore", hypothesis.settings.get_profile("same"), derandomize=False, max_examples=2000
+)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 SHARED = Path(__file__).parent.parent.parent / "shared"  # optional; no test requires it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_server.tools.registry import McpTool, load_toolsets
@@ -67,9 +67,7 @@ calls = st.sampled_from(sorted(TOOLS)).flatmap(
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 @given(call=calls)
 def test_no_arguments_break_a_tool(host: Host, call: tuple[str, dict[str, Any]]) -> None:
     answer = host.call(*call)
@@ -110,9 +108,7 @@ def nearly_valid(tool: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=120)
 @given(call=st.sampled_from(sorted(VALID_CALLS)).flatmap(nearly_valid))
 def test_no_field_value_breaks_an_otherwise_valid_call(
     host: Host, call: tuple[str, dict[str, Any]]

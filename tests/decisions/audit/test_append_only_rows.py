@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.db import DatabaseError, connection, transaction
 from django.test import override_settings
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decisions.audit.record import AuditEvent, is_genuine, record, record_all
@@ -143,9 +143,7 @@ def test_rows_written_with_an_older_key_stay_genuine(principal: Principal) -> No
         assert not is_genuine(AuditEntry.objects.get(id=audit_row.id))
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60)
 @given(metadata=st.dictionaries(st.text("abc"), json_values, max_size=3))
 @pytest.mark.usefixtures("principal")
 def test_a_row_reads_back_genuine_whatever_its_event_contains(metadata: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts.models import Artifact
@@ -34,11 +34,7 @@ from runs.models import (
 
 MakeRun = Callable[..., Run]
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-SETTINGS = settings(
-    max_examples=80,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+SETTINGS = settings(max_examples=80)
 CHANGED_MODELS = (Run, RunEvent, RunStep, RunSecret, Slot, WebhookDelivery)
 Rows = dict[str, list[tuple[Any, ...]]]
 

@@ -63,7 +63,7 @@ def test_a_small_result_comes_whole() -> None:
     st.lists(st.lists(st.text(max_size=400), max_size=5), max_size=6),
     st.integers(100, 900),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_following_the_offsets_gives_every_character_once(
     pages: list[list[str]], max_chars: int
 ) -> None:
@@ -146,7 +146,7 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(JSON)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_json_can_be_searched(value: Any) -> None:
     for found in pages_of(value):
         assert isinstance(found, Page)

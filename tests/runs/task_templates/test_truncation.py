@@ -89,7 +89,7 @@ def _of_type(name: str, schema: Any, root: dict[str, Any]) -> st.SearchStrategy[
 
 @pytest.mark.parametrize("name", SCHEMAS)
 @given(st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_shortened_result_is_below_the_budget_and_still_valid(
     name: str, data: st.DataObject
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_shortened_result_is_below_the_budget_and_still_valid(
 
 @pytest.mark.slow
 @given(st.dictionaries(LONG, ANY, max_size=20), st.integers(2, 10_000))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_value_is_shortened_to_the_budget(value: dict[str, Any], budget: int) -> None:
     short = shorten(value, budget)
     size = len(orjson.dumps(value))
@@ -112,7 +112,7 @@ def test_any_value_is_shortened_to_the_budget(value: dict[str, Any], budget: int
 
 
 @given(st.text(alphabet="漢é😀a", min_size=6, max_size=12))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_texts_are_cut_on_whole_characters(piece: str) -> None:
     text = piece * 500
     cut = shorten({"text": text}, 2048)["text"]

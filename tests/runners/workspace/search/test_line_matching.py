@@ -112,7 +112,7 @@ def check_same_without_ripgrep(root: Path, regex: str, patch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 @needs_ripgrep
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=6).map(b"".join), max_size=4),
     st.sampled_from([regex for regex in REGEXES if regex]),

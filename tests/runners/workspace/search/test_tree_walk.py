@@ -114,7 +114,7 @@ def test_every_walk_finds_the_allowed_files_and_no_others(strategy: str, tmp_pat
 
 
 @needs_ripgrep
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(
