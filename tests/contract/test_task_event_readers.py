@@ -117,7 +117,7 @@ def test_a_ticket_is_invalid_once_its_token_is_revoked(
 def test_an_admin_ticket_is_invalid_once_the_user_is_deactivated(
     principal: Principal, make_task: Make
 ) -> None:
-    user = get_user_model().objects.create(username="pat")
+    user = get_user_model().objects.create(username="pat", is_staff=True)
     workspace = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     task_id, admin = make_task(), admin_principal("pat", **workspace)
     assert (
