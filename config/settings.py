@@ -111,6 +111,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CONTINUITY_NOTIFY_WORKERS = "config.celery.notify_workers"
 # The function that lists the calls that policy rules can be about, for the admin's policy pages.
 CONTINUITY_KNOWN_CALLS = "runs.admission.known_calls.list_known_calls"
+# The function that returns what stands beside the arguments of a call to decide on, by dotted name,
+# because it reads runs and targets.
+CONTINUITY_CALL_CONTEXT = "runs.queries.call_context.context_of_decision"
 
 # --- runs (S0 §4.5) ------------------------------------------------------------------------------
 MAX_CONCURRENT_RUNS = env.int("CONTINUITY_MAX_CONCURRENT_RUNS", 5)
@@ -339,7 +342,11 @@ UNFOLD = {
     "SITE_FAVICONS": [
         {"rel": "icon", "type": "image/svg+xml", "href": _static("continuity/mark.svg")}
     ],
-    "STYLES": [_static("continuity/admin.css"), _static("continuity/runs.css")],
+    "STYLES": [
+        _static("continuity/admin.css"),
+        _static("continuity/runs.css"),
+        _static("continuity/shown.css"),
+    ],
     "SCRIPTS": [_static("continuity/admin.js")],
     "GLOBAL_CALLBACK": "decisions.admin.sign_in.site_context",
     "DASHBOARD_CALLBACK": "runs.admin.dashboard.dashboard",

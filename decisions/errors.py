@@ -26,6 +26,7 @@
     │   └── OutcomeNotFound   no decision of this user waits for its outcome (S2)
     ├── Conflict              the resource is not in the state that the call needs
     │   ├── VersionConflict   it was changed since the caller read it (S2)
+    │   ├── NotAsShown        the answer names another digest than that of the decision
     │   ├── OutcomeReported   the decision has another outcome already (S2)
     │   ├── DecisionNotConfirmed  the decision needs a confirmation first (S2)
     │   └── IdempotencyConflict   the key was used for another body (S2)
@@ -273,6 +274,20 @@ class VersionConflict(Conflict):
     code = "version_conflict"
     http_status = 412
     recovery = "Read the object again, then write with its current version."
+
+
+class NotAsShown(Conflict):
+    """An answer to a decision does not name the digest of what the decision is about."""
+
+    code = "shown_digest_mismatch"
+    recovery = "Read the decision to its last page, then answer with the digest that it shows."
+
+    def __init__(self, decision_id: int) -> None:
+        super().__init__(
+            f"Decision {decision_id} was not decided: read it to its last page, and answer with the"
+            " digest of what is shown there.",
+            details={"decisionId": decision_id},
+        )
 
 
 class OutcomeReported(Conflict):

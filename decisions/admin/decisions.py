@@ -19,11 +19,11 @@ from decisions.admin.acting import actor_of
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.decision_pages import decision_page
 from decisions.errors import Refused
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind
 from decisions.presentation.formatting import (
     duration,
-    exact_json,
     one_line,
     pretty_json,
     short_id,
@@ -167,7 +167,8 @@ class DecisionAdmin(ReadOnlyAdmin):
     ) -> None:
         by = actor_of(request)
         try:
-            confirmation = action(decision_id=decision_id, by=by, how="admin")
+            shown = request.POST.get("shown")
+            confirmation = action(decision_id=decision_id, by=by, how="admin", shown=shown)
         except Refused as refusal:
             self.message_user(request, refusal.message, messages.WARNING)
         else:
@@ -192,10 +193,13 @@ class DecisionAdmin(ReadOnlyAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a decision; while it waits, with the buttons for users who may decide."""
+        """Show a decision: whole to users who may decide, with the buttons while it waits."""
         found = Decision.objects.select_related("confirmation").filter(pk=_number(object_id))
         context = _page_context(decision) if (decision := found.first()) is not None else {}
-        context["may_decide"] = self.has_decide_permission(request)
+        context["may_decide"] = may_decide = self.has_decide_permission(request)
+        if decision is not None and may_decide and confirmation_of(decision) is not None:
+            page = decision_page(decision, request.GET.get("page", 1))
+            context["page"] = page if context["is_waiting"] or not page.problem else None
         return super().change_view(
             request, object_id, form_url, {**context, **(extra_context or {})}
         )
@@ -280,7 +284,7 @@ def _page_context(decision: Decision) -> dict[str, Any]:
         "state": state_pill(decision),
         "is_waiting": state == "waiting",
         "confirmation": confirmation,
-        "arguments": exact_json(decision.arguments) if decision.arguments else "",
+        "arguments": pretty_json(decision.arguments) if decision.arguments else "",
         "caller": _link_to_principal(decision.principal_id),
         "rule": _rule(decision.rule),
         "expires": time_left(confirmation) if confirmation and state == "waiting" else "",

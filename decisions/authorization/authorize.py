@@ -19,6 +19,11 @@ from django.db import IntegrityError, transaction
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
 from decisions.authorization.policy import Verdict, current_policy
+from decisions.authorization.sealed_arguments import (
+    CannotBeShown,
+    check_showable,
+    seal_arguments,
+)
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
@@ -28,7 +33,7 @@ from decisions.security.keys import macs
 from decisions.security.logs import redact_value
 from decisions.validation.storable import storable
 
-DISPLAY_MAX_CHARS = 65_536  # JSON characters of the arguments that the confirming person sees
+DISPLAY_MAX_CHARS = 65_536  # JSON characters of the arguments in lists and records
 ADMIN = "admin:"  # prefix of the principal ids of admin users
 _NEGATIVE = (ConfirmationStatus.REFUSED, ConfirmationStatus.EXPIRED, ConfirmationStatus.WITHDRAWN)
 
@@ -42,7 +47,8 @@ class ToolCallRequest:
         key: the caller's idempotency key, of a direct call.
         run_id, step_index, number: of a step's call: its position in the run.
         may_have_confirmation: a confirmation of a call of this step was requested before.
-        display_args: what the confirming person sees instead of args, where those have secrets.
+        display_args: what records and events have instead of args, where those have secrets.
+        shown_args: what the confirming person sees instead of args: secrets stand in it by name.
         is_builtin: the tool is built in, whatever target it works on.
     """
 
@@ -59,6 +65,7 @@ class ToolCallRequest:
     number: int = 0
     may_have_confirmation: bool = False
     display_args: Mapping[str, Any] | None = field(default=None, repr=False)
+    shown_args: Mapping[str, Any] | None = field(default=None, repr=False)
     is_builtin: bool = False
 
     @property
@@ -88,6 +95,7 @@ class Authorization:
 
     Attributes:
         decision: allow, deny, or confirm: a person's confirmation is required and still missing.
+        hidden: why a person cannot see the arguments whole; the call is denied then.
         confirmation: the confirmation of exactly this call, waiting or decided.
         supersedes: the id of an earlier decision on this call that no longer applies to it.
         precondition: that the policy rules have not changed since; the statement that starts the
@@ -99,6 +107,7 @@ class Authorization:
     confirmation: Confirmation | None = None
     supersedes: int | None = None
     precondition: Precondition | None = None
+    hidden: str = ""
 
     @property
     def is_waiting(self) -> bool:
@@ -119,7 +128,24 @@ def authorize(call: ToolCallRequest) -> Authorization:
         workspace_id=call.workspace_id,
     )
     verdict = policy.evaluate(call.tool, call.target_id, is_builtin=call.is_builtin)
-    return replace(_with_confirmation(call, verdict), precondition=policy.precondition)
+    authorization = replace(_with_confirmation(call, verdict), precondition=policy.precondition)
+    return _denied_if_hidden(call, authorization)
+
+
+def _denied_if_hidden(call: ToolCallRequest, authorization: Authorization) -> Authorization:
+    """Deny a call that needs a confirmation if no person could see what it does."""
+    if authorization.decision != "confirm" or _needs_no_second_person(call):
+        return authorization
+    try:
+        check_showable(call.tool, call.args)
+    except CannotBeShown as hidden:
+        return replace(authorization, decision="deny", confirmation=None, hidden=hidden.reason)
+    return authorization
+
+
+def _needs_no_second_person(call: ToolCallRequest) -> bool:
+    """Tell whether the caller of a direct call is a person who may confirm."""
+    return call.run_id is None and call.principal_id.startswith(ADMIN)
 
 
 def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization:
@@ -152,7 +178,7 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
     now, verdict = datetime.now(UTC), authorization.verdict
     if authorization.supersedes is not None:
         Decision.objects.filter(pk=authorization.supersedes).update(deed_key=None)
-    decision = Decision.objects.create(
+    decision = Decision(
         tenant_id=call.tenant_id,
         workspace_id=call.workspace_id,
         principal_id=call.principal_id,
@@ -170,6 +196,9 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
         deed_key=call.call_keys[0],
         created_at=now,
     )
+    shown = call.args if call.shown_args is None else call.shown_args
+    decision.sealed_arguments = seal_arguments(decision, shown)
+    decision.save(force_insert=True)
     return confirmations.open_confirmation(decision).confirmation
 
 
@@ -183,8 +212,8 @@ def admit_call(call: ToolCallRequest) -> Confirmation | None:
         ConfirmationRequired: The call waits for a person's confirmation.
     """
     authorization = _authorize_direct(call)
-    if authorization.decision == "confirm" and call.principal_id.startswith(ADMIN):
-        return None  # the caller is a person who may confirm: no second person is needed
+    if authorization.decision == "confirm" and _needs_no_second_person(call):
+        return None
     if authorization.decision == "confirm" and not authorization.is_waiting:
         authorization = Authorization(
             authorization.verdict, "confirm", _request_once(call, authorization)
@@ -267,9 +296,17 @@ def _required(call: ToolCallRequest, confirmation: Confirmation) -> Confirmation
 
 
 def denial(call: ToolCallRequest, authorization: Authorization) -> PolicyDenied:
-    """Return the error of a denied call; details.because is `rule` or the confirmation's status."""
+    """Return the error of a denied call; details.because is `rule`, `hidden` (no person could see
+    the arguments whole) or the confirmation's status.
+    """
     tool, confirmation = call.tool[:128], authorization.confirmation
     details: dict[str, Any] = {"tool": tool, "rule": authorization.verdict.rule}
+    if authorization.hidden:
+        details["because"] = "hidden"
+        return PolicyDenied(
+            f"A person has to confirm {tool} and could not see it whole. {authorization.hidden}",
+            details=details,
+        )
     if confirmation is None:
         reason = (authorization.verdict.reason or authorization.verdict.rule).rstrip(".")
         details["because"] = "rule"
@@ -289,6 +326,8 @@ def record_denial(call: ToolCallRequest, authorization: Authorization) -> None:
     details["argsDigest"] = call.digest
     if call.target_id:
         details["targetId"] = call.target_id
+    if authorization.hidden:
+        details |= {"because": "hidden", "reason": authorization.hidden}
     if authorization.confirmation is not None:
         details |= {
             "because": authorization.confirmation.status,
@@ -318,8 +357,8 @@ def tool_call_request(
 
 
 def display_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments for the confirming person: secrets masked, very long ones truncated with a
-    note.
+    """Return arguments for lists, events and records: what looks like a secret masked, very long
+    ones cut with a note. Who decides sees the exact ones (`decision_pages`).
     """
     redacted: dict[str, Any] = storable(redact_value(dict(args)))
     if len(json.dumps(redacted)) <= DISPLAY_MAX_CHARS:

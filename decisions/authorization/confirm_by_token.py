@@ -21,18 +21,21 @@ from decisions.authorization.authorize import (
     tool_call_request,
 )
 from decisions.authorization.confirmations import DIGEST_PURPOSE, confirm, resolve, token_message
+from decisions.authorization.sealed_arguments import CannotBeShown, is_shown_digest
 from decisions.errors import (
     ConfirmTokenInvalid,
     Conflict,
     DecisionNotFound,
     Forbidden,
     InvalidInput,
+    NotAsShown,
 )
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, ConfirmationStatus, Decision
 from decisions.security.keys import mac_matches
 
 WRONG_TRIES = 5  # the last of them revokes the token
+OTHER_DIGEST = "digest"  # why a try failed whose token is right
 CONFIRM = "confirm"  # the scope that confirms without a token
 _INVALID = "The confirm token is invalid, used or expired."
 
@@ -44,10 +47,12 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
     tool calls, which have no token.
 
     Args:
-        call: arguments that are valid by CONFIRM_INPUT.
+        call: arguments that are valid by CONFIRM_INPUT; `shown_digest` is compared where it is
+            sent.
 
     Raises:
-        ConfirmTokenInvalid: The confirmation failed, for whatever reason.
+        ConfirmTokenInvalid: The confirmation failed, for whatever reason but the next.
+        NotAsShown: It would have succeeded, but `shown_digest` is not that of the decision.
         InvalidInput: There is no token, and the credential lacks the scope.
         Forbidden: The credential lacks continuity:write.
         PolicyDenied: The policy decision on this call is deny or confirm.
@@ -56,15 +61,19 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
     decision_id, user_id = call["decision_id"], call["user_id"]
     about = {"decision_id": decision_id, "user_id": user_id}
     _admit(tool_call_request(principal, "continuity_confirm_decision", about))
-    token = call.get("confirm_token")
+    token, shown = call.get("confirm_token"), call.get("shown_digest")
     if token is not None:
         confirm_with_token(
-            principal=principal, decision_id=decision_id, user_id=user_id, confirm_token=token
+            principal=principal,
+            decision_id=decision_id,
+            user_id=user_id,
+            confirm_token=token,
+            shown=shown,
         )
     elif CONFIRM not in principal.scopes:
         raise InvalidInput("confirm_token: it is required.")
     else:
-        _confirm_by_scope(principal, decision_id, user_id)
+        _confirm_by_scope(principal, decision_id, user_id, shown)
     return {
         "ok": True,
         "decision_id": decision_id,
@@ -91,14 +100,18 @@ def _admit(request: ToolCallRequest) -> None:
     raise denial(request, authorization)
 
 
-def _confirm_by_scope(principal: Principal, decision_id: int, user_id: str) -> None:
+def _confirm_by_scope(
+    principal: Principal, decision_id: int, user_id: str, shown: str | None
+) -> None:
     decision = Decision.objects.filter(pk=decision_id, workspace_id=principal.workspace_id).first()
     theirs = decision is not None and decision.user_id in (None, user_id)
     if not theirs or not principal.may_act_for(user_id):
         _record_try(principal, decision_id, how="api", failed="unknown")
         raise ConfirmTokenInvalid(_INVALID)
     try:
-        confirm(decision_id=decision_id, by=principal.id, how="api")
+        confirm(decision_id=decision_id, by=principal.id, how="api", shown=shown)
+    except NotAsShown:
+        raise
     except DecisionNotFound:
         _record_try(principal, decision_id, how="api", failed="nothing waits")
         raise ConfirmTokenInvalid(_INVALID) from None
@@ -107,20 +120,28 @@ def _confirm_by_scope(principal: Principal, decision_id: int, user_id: str) -> N
 
 
 def confirm_with_token(
-    *, principal: Principal, decision_id: int, user_id: str, confirm_token: str
+    *,
+    principal: Principal,
+    decision_id: int,
+    user_id: str,
+    confirm_token: str,
+    shown: str | None = None,
 ) -> Confirmation:
     """Confirm with the decision's token. Commits, also the count of wrong tries.
 
     Raises:
+        NotAsShown: The token is right, but `shown` is not the digest of the decision.
         ConfirmTokenInvalid: The decision is unknown or another user's, or the token is wrong,
             revoked, used or expired (S2: one error for all).
     """
     with transaction.atomic():
         confirmation = _find(principal, decision_id, user_id)
-        failure = _try(principal, confirmation, confirm_token)
+        failure = _try(principal, confirmation, confirm_token, shown)
         if failure:
             about = {"confirmationId": confirmation.id} if confirmation else {}
             _record_try(principal, decision_id, how="token", failed=failure, **about)
+    if failure == OTHER_DIGEST:
+        raise NotAsShown(decision_id)
     if failure or confirmation is None:
         raise ConfirmTokenInvalid(_INVALID)
     return confirmation
@@ -139,7 +160,9 @@ def _find(principal: Principal, decision_id: int, user_id: str) -> Confirmation 
     ).first()
 
 
-def _try(principal: Principal, confirmation: Confirmation | None, token: str) -> str:
+def _try(
+    principal: Principal, confirmation: Confirmation | None, token: str, shown: str | None
+) -> str:
     """Confirm if the token is right; return the reason of a failure, or an empty string."""
     if confirmation is None or not confirmation.token_digest:
         mac_matches(DIGEST_PURPOSE, token.encode(), "")  # same time as for a known decision
@@ -148,9 +171,19 @@ def _try(principal: Principal, confirmation: Confirmation | None, token: str) ->
         DIGEST_PURPOSE, token_message(confirmation.decision, token), confirmation.token_digest
     ):
         return _count_wrong_try(confirmation)
+    is_waiting = confirmation.status == ConfirmationStatus.WAITING
+    if is_waiting and shown is not None and not _is_shown(confirmation, shown):
+        return OTHER_DIGEST
     if not resolve(confirmation, ConfirmationStatus.CONFIRMED, by=principal.id, how="token"):
         return confirmation.status
     return ""
+
+
+def _is_shown(confirmation: Confirmation, shown: str) -> bool:
+    try:
+        return is_shown_digest(confirmation.decision, shown)
+    except CannotBeShown:
+        return False
 
 
 def _count_wrong_try(confirmation: Confirmation) -> str:

@@ -18,7 +18,8 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import Conflict, DecisionNotFound, Forbidden
+from decisions.authorization.sealed_arguments import CannotBeShown, is_shown_digest
+from decisions.errors import Conflict, DecisionNotFound, Forbidden, NotAsShown
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, Delivery
 from decisions.security.keys import mac
 from decisions.signals import confirmation_opened, decision_resolved
@@ -63,48 +64,76 @@ def open_confirmation(decision: Decision, *, delivery: str | None = None) -> Ope
     return OpenedConfirmation(confirmation, token)
 
 
-def confirm(*, decision_id: int, by: str, how: str) -> Confirmation:
+def confirm(*, decision_id: int, by: str, how: str, shown: str | None = None) -> Confirmation:
     """Confirm a decision; audited. Commits.
 
     Args:
         by: the principal or user who confirms; the caller checked that they may.
         how: `admin`, `link`, `command` or `api`.
+        shown: the digest of what this person saw (`decision_pages`). None is allowed for `api`
+            alone (S2): who decides on a page or by command has seen the call.
 
     Raises:
         DecisionNotFound: No such decision, or it needs no confirmation.
-        Conflict: It was decided before, or expired; details.status says which.
+        Conflict: It was decided before, or expired; details.status says which. Or the call cannot
+            be shown whole.
+        NotAsShown: `shown` is missing, or not the digest of this decision.
         Forbidden: A credential tries to confirm its own request.
     """
-    return _decide(decision_id, ConfirmationStatus.CONFIRMED, by=by, how=how)
+    return _decide(decision_id, ConfirmationStatus.CONFIRMED, by=by, how=how, shown=shown)
 
 
-def refuse(*, decision_id: int, by: str, how: str) -> Confirmation:
-    """Refuse a decision; audited. Commits. Arguments as `confirm`.
+def refuse(*, decision_id: int, by: str, how: str, shown: str | None = None) -> Confirmation:
+    """Refuse a decision; audited. Commits. Arguments as `confirm`, but nobody has to see a call
+    whole to refuse it: `shown` is compared where it is given.
 
     Raises:
-        DecisionNotFound, Conflict, Forbidden: As `confirm`.
+        DecisionNotFound, Conflict, NotAsShown, Forbidden: As `confirm`.
     """
-    return _decide(decision_id, ConfirmationStatus.REFUSED, by=by, how=how)
+    return _decide(decision_id, ConfirmationStatus.REFUSED, by=by, how=how, shown=shown)
 
 
-def _decide(decision_id: int, status: ConfirmationStatus, *, by: str, how: str) -> Confirmation:
+def _decide(
+    decision_id: int, status: ConfirmationStatus, *, by: str, how: str, shown: str | None
+) -> Confirmation:
     confirmation = (
         Confirmation.objects.select_related("decision").filter(decision_id=decision_id).first()
     )
     if confirmation is None:
         raise DecisionNotFound(f"No decision {decision_id} needs a confirmation.")
     own = by == confirmation.decision.principal_id and how == "api"
+    unseen = _unseen(confirmation, status, how=how, shown=shown)
     with transaction.atomic():
-        if not own and resolve(confirmation, status, by=by, how=how):
+        if not own and unseen is None and resolve(confirmation, status, by=by, how=how):
             return confirmation
-        reason = "own" if own else confirmation.status
+        reason = "own" if own else "digest" if unseen is not None else confirmation.status
         _record(confirmation, "confirmation.tried", by, how=how, wanted=str(status), failed=reason)
     if own:
         raise Forbidden("A credential cannot confirm its own request.")
+    if unseen is not None:
+        raise unseen
     raise Conflict(
         f"Decision {decision_id} is {confirmation.status} already.",
         details={"status": confirmation.status},
     )
+
+
+def _unseen(
+    confirmation: Confirmation, status: ConfirmationStatus, *, how: str, shown: str | None
+) -> Conflict | None:
+    """Return why an answer is not one to what the decision is about; None if it is."""
+    has_ended = confirmation.expires_at <= datetime.now(UTC)
+    if confirmation.status != ConfirmationStatus.WAITING or has_ended:
+        return None
+    decision, confirms = confirmation.decision, status == ConfirmationStatus.CONFIRMED
+    if shown is None and not confirms:
+        return None
+    try:
+        if is_shown_digest(decision, shown or ""):
+            return None
+    except CannotBeShown as hidden:
+        return Conflict(f"Decision {decision.pk} cannot be shown whole. {hidden.reason}")
+    return None if shown is None and how == "api" else NotAsShown(decision.pk)
 
 
 def resolve(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, how: str) -> bool:

@@ -19,6 +19,7 @@ from decisions.chat.analysis.intake import (
 )
 from decisions.chat.analysis.language import Language, language_of
 from decisions.chat.analysis.reality_first import declines_hints
+from decisions.chat.exact_request import ExactRequest, answered_request, exact_request
 from decisions.chat.risk.detection import Finding, find_risk
 from decisions.continuity.owner import Owner
 from decisions.infra.batches import delete_in_batches
@@ -33,7 +34,8 @@ CLAUSE_CHARS = 500  # of the unconfirmed risky clause that "do it" may refer to
 
 @dataclass(slots=True)
 class ChatTurn:
-    """One message in its conversation. Its texts are redacted, as are all later steps and rows.
+    """One message in its conversation. Its texts are redacted, as are all later steps and rows,
+    except `exact`.
 
     Attributes:
         request: the text to decide on: the message, or the earlier request whose questions it
@@ -41,6 +43,7 @@ class ChatTurn:
         answers: the answers to these questions, including this message.
         slots: slot name -> known value.
         missing: the required slots to ask for first.
+        exact: the request as the caller sent it, for the person who confirms; None if unknown.
         finding: the risk found; while slots are missing, in the request alone.
         seen_at: the conversation's last change when it was read; None for a new conversation.
     """
@@ -53,6 +56,7 @@ class ChatTurn:
     task_type: TaskType
     missing: list[str]
     language: Language
+    exact: ExactRequest | None
     finding: Finding | None
     seen_at: datetime | None
 
@@ -70,6 +74,7 @@ class ChatTurn:
         row.answers = list(self.answers) if is_pending else []
         row.slots = self.slots if is_pending else {}
         row.asked = list(asked)
+        row.sealed_request = self.exact.sealed() if is_pending and self.exact else None
         risk = self._risk(gate)
         if risk is not None:
             row.risk = {**asdict(risk), "decision_id": decision_id}
@@ -91,8 +96,10 @@ def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
     if row.request and not is_new_request(message):
         request, answers = row.request, (*row.answers, message)
         slots = {**row.slots, **answers_in(message, row.asked), **given}
+        exact = answered_request(row, call)
     else:
         request, answers, slots = message, (), given
+        exact = exact_request(call)
     waiting = _waiting(row)
     finding = find_risk(request, previous=row.last_message, waiting=waiting)
     task_type = task_type_of(request, risky=finding is not None)
@@ -115,6 +122,7 @@ def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
         task_type=task_type,
         missing=missing,
         language=language_of(request),
+        exact=exact,
         finding=finding,
         seen_at=row.updated_at if row.pk else None,
     )

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmations import OpenedConfirmation, open_confirmation
+from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.chat.analysis.intake import questions_for
 from decisions.chat.analysis.reality_first import RealityCheck, check_reality
 from decisions.chat.conversation import ChatTurn
@@ -136,7 +137,7 @@ def _reality(turn: ChatTurn) -> RealityCheck:
 def _write_decision(
     owner: Owner, principal: Principal, turn: ChatTurn, evaluation: Evaluation
 ) -> Decision:
-    return Decision.objects.create(
+    decision = Decision(
         **owner.columns,
         principal_id=principal.id,
         session_id=turn.conversation.session_id,
@@ -151,10 +152,16 @@ def _write_decision(
         arguments={"message": turn.request, "slots": turn.slots},
         created_at=datetime.now(UTC),
     )
+    if evaluation.gate.hit and turn.exact is not None:
+        decision.sealed_arguments = seal_arguments(decision, turn.exact.as_arguments())
+    decision.save(force_insert=True)
+    return decision
 
 
 def _subject(turn: ChatTurn) -> str:
     """Return the digest of what a person would confirm: request, answers and slots."""
+    if turn.exact is not None:
+        return turn.exact.digest()
     subject = [turn.request, turn.answers, turn.slots]
     return json_digest(subject).hex()
 

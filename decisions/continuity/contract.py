@@ -181,7 +181,18 @@ CONFIRM_INPUT = closed(
     }
 )
 # Over REST a credential with the scope `confirm` needs no token.
-CONFIRM_INPUT_REST = {**CONFIRM_INPUT, "required": ["decision_id", "user_id"]}
+CONFIRM_INPUT_REST = closed(
+    {
+        **CONFIRM_INPUT["properties"],
+        "shown_digest": {
+            "type": "string",
+            "pattern": "^[0-9a-f]{64}$",
+            "description": "The digest of what the person was shown; with another one nothing is"
+            " confirmed.",
+        },
+    },
+    ["decision_id", "user_id"],
+)
 CONFIRM_OUTPUT = open_object(
     {
         "ok": {"const": True},

@@ -9,13 +9,14 @@ from decisions.models.decision import Decision
 
 
 class Conversation(models.Model):
-    """A chat session of one user. Its texts are redacted.
+    """A chat session of one user. Its texts are redacted, except `sealed_request`.
 
     Attributes:
         request: the message that waits for missing slots; empty if none does.
         answers: the messages that answered questions about the request.
         slots: slot name -> value known so far.
         asked: the slots of the last questions.
+        sealed_request: request, answers and slots as they were sent, encrypted.
         last_message: the message that a later "do it" refers to.
         risk: the last risky request that no person has confirmed: {rule, clause, decision_id};
             decision_id is null before the decision.
@@ -30,6 +31,7 @@ class Conversation(models.Model):
     answers = models.JSONField(default=list)
     slots = models.JSONField(default=dict)
     asked = models.JSONField(default=list)
+    sealed_request = models.BinaryField(null=True)
     last_message = models.TextField(default="", blank=True)
     risk = models.JSONField(default=dict)
     hints_off = models.BooleanField(default=False)

@@ -39,7 +39,10 @@ class Decision(models.Model):
         rule: the rule that decided: of the L4 gate (chat), or of policy (tool calls).
         subject_digest: what a confirmation is bound to, 64 hex digits: tool, target and canonical
             arguments of a tool call; request, answers and slots of a chat message.
-        arguments: the tool's arguments, or the message; secrets masked for display.
+        arguments: the tool's arguments, or the message, for lists and records: what looks like a
+            secret is masked, and long values are cut.
+        sealed_arguments: the exact arguments, encrypted (`authorization.sealed_arguments`); None
+            where nobody is asked.
         deed_key: the identity of the tool call; unique, so that a call has one current decision.
     """
 
@@ -61,6 +64,7 @@ class Decision(models.Model):
     tool = models.CharField(max_length=128, default="", blank=True)
     target_id = models.CharField(max_length=128, null=True)
     arguments = models.JSONField(default=dict)
+    sealed_arguments = models.BinaryField(null=True)
     run_id = models.CharField(max_length=64, null=True, db_index=True)
     step_index = models.IntegerField(null=True)
     deed_key = models.CharField(max_length=64, null=True, unique=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from datetime import UTC, datetime
 from typing import Any
 
@@ -80,22 +79,6 @@ def pretty_json(value: Any, *, limit: int = 16_384, items: int = 50) -> str:
     """
     text = json.dumps(_abridged(value, items), indent=2, ensure_ascii=False)
     return text if len(text) <= limit else f"{text[:limit]}\n{CUT}"
-
-
-def exact_json(value: Any) -> str:
-    """Format JSON for a person who decides by it: nothing is truncated, and invisible characters
-    and those that change the text's direction are escaped.
-    """
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return "".join(char if char == "\n" or _is_visible(char) else _escape(char) for char in text)
-
-
-def _is_visible(char: str) -> bool:
-    return unicodedata.category(char) not in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp")
-
-
-def _escape(char: str) -> str:
-    return json.dumps(char)[1:-1]
 
 
 def _abridged(value: Any, items: int) -> Any:

@@ -10,11 +10,12 @@ from urllib.parse import urlencode
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from decisions.presentation.formatting import ago, short_id
+from decisions.presentation.visible_text import Fragment, Part
 
 # Resource types of audit rows whose model has another name.
 _MODELS = {
@@ -24,7 +25,32 @@ _MODELS = {
     "target": "executiontarget",
 }
 
+_DIFF_LINES = {"+": "added", "-": "removed", "@": "place"}
 TONES = {"allow": "succeeded", "deny": "failed", "confirm": "waiting"}  # of policy decisions
+
+
+def shown_html(fragment: Fragment) -> SafeString:
+    """Return a fragment of a text that a person decides by; lines of a diff are coloured."""
+    lines: list[list[Part]] = [[]]
+    for part in fragment.parts:
+        lines[-1].append(part)
+        if part.kind == "newline":
+            lines.append([])
+    return format_html_join("", "{}", ((_line(line, fragment.is_diff),) for line in lines if line))
+
+
+def _line(line: list[Part], is_diff: bool) -> SafeString:
+    text = format_html_join("", "{}", ((_part(part),) for part in line))
+    kind = _DIFF_LINES.get(line[0].text[:1]) if is_diff else None
+    return format_html('<span class="shown-{}">{}</span>', kind, text) if kind else text
+
+
+def _part(part: Part) -> SafeString | str:
+    if not part.kind or part.kind == "rtl":
+        return part.text
+    if part.kind == "newline":
+        return format_html('<i class="shown-mark">{}</i>\n', part.shown.rstrip("\n"))
+    return format_html('<b class="shown-{}">{}</b>', part.kind, part.shown)
 
 
 def moment(at: datetime | None) -> SafeString:

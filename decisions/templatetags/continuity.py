@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from decisions.presentation import formatting, html
+from decisions.presentation import formatting, html, visible_text
 
 register = template.Library()
 register.filter("duration", formatting.duration)
@@ -13,5 +13,7 @@ register.filter("short_id", formatting.short_id)
 register.filter("pretty_json", formatting.pretty_json)
 register.filter("one_line", formatting.one_line)
 register.filter("breadcrumb", html.breadcrumb)
+register.filter("visible", visible_text.visible)
+register.filter("shown_html", html.shown_html)
 register.filter("moment", html.moment)
 register.filter("status_pill", html.status_pill)

@@ -16,9 +16,10 @@ from django.views.decorators.http import require_http_methods
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmation_links import is_signed
 from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.decision_pages import decision_page
 from decisions.errors import Conflict
 from decisions.models import AuditEntry, Confirmation, ConfirmationStatus
-from decisions.presentation.formatting import duration, exact_json
+from decisions.presentation.formatting import duration
 
 TRIES_RECORDED = 5  # audited wrong signatures per confirmation: anyone can cause them
 _ACTIONS = {"confirm": confirm, "refuse": refuse}
@@ -48,10 +49,15 @@ def _decide(request: HttpRequest, confirmation: Confirmation) -> HttpResponse:
     if action is None:
         return _page(request, confirmation, status=400)
     try:
-        decided = action(decision_id=confirmation.decision_id, by=_actor(request), how="link")
-    except Conflict:
+        decided = action(
+            decision_id=confirmation.decision_id,
+            by=_actor(request),
+            how="link",
+            shown=request.POST.get("shown"),
+        )
+    except Conflict as refusal:
         confirmation.refresh_from_db()
-        return _page(request, confirmation, status=409)
+        return _page(request, confirmation, status=409, refusal=refusal.message)
     return _page(request, decided)
 
 
@@ -62,11 +68,17 @@ def _actor(request: HttpRequest) -> str:
 
 
 def _page(
-    request: HttpRequest, confirmation: Confirmation | None, *, status: int = 200
+    request: HttpRequest,
+    confirmation: Confirmation | None,
+    *,
+    status: int = 200,
+    refusal: str = "",
 ) -> HttpResponse:
-    response = render(request, "decisions/confirm_link.html", _context(confirmation), status=status)
+    context = {} if confirmation is None else _context(request, confirmation)
+    context["refusal"] = refusal
+    response = render(request, "decisions/confirm_link.html", context, status=status)
     response["Content-Security-Policy"] = (
-        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self';"
+        "default-src 'none'; style-src 'self' 'unsafe-inline'; form-action 'self';"
         " frame-ancestors 'none'; base-uri 'none'"
     )
     # The URL is a capability, so it must not leak to other sites. With `no-referrer`, browsers
@@ -108,9 +120,7 @@ def _record_wrong_signature(confirmation_id: str) -> None:
         )
 
 
-def _context(confirmation: Confirmation | None) -> dict[str, object]:
-    if confirmation is None:
-        return {}
+def _context(request: HttpRequest, confirmation: Confirmation) -> dict[str, object]:
     left_s = (confirmation.expires_at - datetime.now(UTC)).total_seconds()
     waits = confirmation.status == ConfirmationStatus.WAITING and left_s > 0
     is_overdue = confirmation.status == ConfirmationStatus.WAITING and not waits
@@ -120,6 +130,6 @@ def _context(confirmation: Confirmation | None) -> dict[str, object]:
         "decision": decision,
         "waits": waits,
         "state": "expired" if is_overdue else confirmation.status,
-        "arguments": exact_json(decision.arguments) if decision.arguments else "",
+        "page": decision_page(decision, request.GET.get("page", 1)) if waits else None,
         "left": duration(max(0.0, left_s) * 1000),
     }

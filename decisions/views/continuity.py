@@ -19,7 +19,10 @@ from decisions.views.base import ContinuityView, continuity_operation
 _CONFIRM = RequestArguments(contract.CONFIRM_INPUT_REST)
 _CONFIRM_BODY = {
     **closed(
-        {name: contract.CONFIRM_INPUT["properties"][name] for name in ("user_id", "confirm_token")}
+        {
+            name: contract.CONFIRM_INPUT_REST["properties"][name]
+            for name in ("user_id", "confirm_token", "shown_digest")
+        }
     ),
     "required": ["user_id"],
 }
@@ -46,12 +49,13 @@ class ConfirmView(ContinuityView):
         response=component("ContinuityConfirmed", contract.CONFIRM_OUTPUT),
         body=component("ConfirmDecision", _CONFIRM_BODY),
         body_example={"user_id": "alice", "confirm_token": "…"},
-        refusals=(400, 401, 403, 413, 415, 429),
+        refusals=(400, 401, 403, 409, 413, 415, 429),
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
         """Confirms a decision with the token of its response, once and before it expires. A
         credential with the scope `confirm` needs no token and can confirm tool calls and steps of
-        runs too, but not its own requests.
+        runs too, but not its own requests. With a `shown_digest` that is not the decision's,
+        nothing is confirmed: 409 `shown_digest_mismatch`.
         """
         call = self.arguments(_CONFIRM)
         return json_response(confirm_decision(principal=principal_of(request), call=call))

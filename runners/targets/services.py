@@ -12,6 +12,7 @@ from decisions.authorization.authorize import admit_call, tool_call_request, use
 from decisions.errors import Forbidden, InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
+from decisions.presentation.visible_text import secret_named
 from decisions.validation.json_schema import page_of
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.roots import RootTaken
@@ -146,10 +147,12 @@ def target_object(row: ExecutionTarget, principal: Principal) -> dict[str, Any]:
 @contextmanager
 def _authorized(principal: Principal, tool: str, fields: Mapping[str, Any]) -> Iterator[None]:
     """Authorize a change, and execute it in the transaction that uses up an approval. The token is
-    masked in the request that policy and people see.
+    masked in the request that policy sees; it stands by its name where a person decides.
     """
-    masked = {**fields, "authToken": "***"} if fields.get("authToken") else fields
-    approval = admit_call(tool_call_request(principal, tool, masked))
+    has_token = bool(fields.get("authToken"))
+    masked = {**fields, "authToken": "***"} if has_token else fields
+    shown = {**fields, "authToken": secret_named("authToken")} if has_token else fields
+    approval = admit_call(tool_call_request(principal, tool, masked, shown_args=shown))
     try:
         with transaction.atomic():
             use_approval(approval)

@@ -52,6 +52,10 @@ class WebhookForm(forms.Form):
         required=False,
         help_text="Also report pending confirmations, with a link that lets its reader decide.",
     )
+    confirmation_arguments = forms.BooleanField(
+        required=False,
+        help_text="Send the exact arguments of these calls too; they may hold secrets.",
+    )
 
 
 @admin.register(Webhook)
@@ -108,6 +112,7 @@ class WebhookAdmin(SecretCreationAdmin):
             name=data["name"],
             every_run=data["every_run"],
             confirmations=data["confirmations"],
+            confirmation_arguments=data["confirmation_arguments"],
         )
         return str(webhook["secret"])
 

@@ -13,6 +13,7 @@ from decisions.authorization import authorize, confirmations
 from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.authorization.policy import cached_policy
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
+from decisions.presentation.visible_text import secret_named
 from decisions.security.masking import Masker
 from runners.errors import PageLost, ToolFailed
 from runners.invocation.step_call import StepCall
@@ -47,6 +48,7 @@ def request_of_step(
         number=number,
         may_have_confirmation=may_have_confirmation,
         display_args=masker.value(call.args),
+        shown_args=masker.named(call.args, secret_named),
         is_builtin=is_builtin,
     )
 

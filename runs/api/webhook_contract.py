@@ -26,6 +26,11 @@ CREATE_WEBHOOK_INPUT = closed(
             "description": "Also send confirmations that wait for a person, with a link to decide"
             " them (default false). Needs the scope confirm.",
         },
+        "confirmationArguments": {
+            **BOOL,
+            "description": "Send the exact arguments with these, secrets in them too; else their"
+            " digest and size (default false).",
+        },
     },
     ["url"],
 )
@@ -47,12 +52,22 @@ _WEBHOOK: Schema = {
     "url": TEXT,
     "everyRun": BOOL,
     "confirmations": BOOL,
+    "confirmationArguments": BOOL,
     "enabled": BOOL,
     "createdAt": MS,
     "disabledAt": MS,
     "reason": TEXT,
 }
-_ALWAYS = ["webhookId", "name", "url", "everyRun", "confirmations", "enabled", "createdAt"]
+_ALWAYS = [
+    "webhookId",
+    "name",
+    "url",
+    "everyRun",
+    "confirmations",
+    "confirmationArguments",
+    "enabled",
+    "createdAt",
+]
 WEBHOOK = closed(_WEBHOOK, _ALWAYS)
 NEW_WEBHOOK = closed({**_WEBHOOK, "secret": TEXT}, [*_ALWAYS, "secret"])
 WEBHOOK_LIST = closed({"webhooks": {"type": "array", "items": WEBHOOK}}, ["webhooks"])

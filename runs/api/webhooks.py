@@ -66,6 +66,7 @@ class WebhooksView(ApiView):
             name=args.get("name", ""),
             every_run=args.get("everyRun", True),
             confirmations=args.get("confirmations", False),
+            confirmation_arguments=args.get("confirmationArguments", False),
         )
         headers = {"Location": f"/api/v1/webhooks/{webhook['webhookId']}"}
         return json_response(webhook, status=HTTPStatus.CREATED, headers=headers)

@@ -16,6 +16,7 @@ class Webhook(models.Model):
         every_run: it receives the end of every run; otherwise of those whose options name it.
         tells_confirmations: it also receives confirmations that wait for a person, with a link that
             decides them.
+        sends_arguments: these have the exact arguments of the call; else digest and size alone.
         secret: the key that signs its messages, encrypted; shown once, at its creation.
     """
 
@@ -27,6 +28,7 @@ class Webhook(models.Model):
     trust = models.CharField(max_length=8)
     every_run = models.BooleanField(default=True)
     tells_confirmations = models.BooleanField(default=False, db_default=False)
+    sends_arguments = models.BooleanField(default=False, db_default=False)
     secret = models.BinaryField()
     created_by = models.CharField(max_length=160)
     created_at = models.DateTimeField()

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 from django.db.models import Exists, OuterRef
 
+from decisions.presentation.visible_text import secret_named
 from decisions.security.keys import seal, unseal
 from decisions.security.masking import MASK, Masker
 from runs.models import ACTIVE, Run, RunSecret
@@ -34,7 +35,8 @@ class Secrets:
 
     def masker(self, *more: str) -> Masker:
         """Return a masker of the secret values, and of `more`, for everything the run writes."""
-        return Masker([*self.values.values(), *more])
+        names = {value: name for name, value in self.values.items()}
+        return Masker([*self.values.values(), *more], names)
 
 
 def split_secrets(
@@ -49,6 +51,15 @@ def split_secrets(
             secrets[".".join(map(str, path))] = value
             masked = _replace_at(masked, path, MASK)
     return masked, secrets
+
+
+def name_secrets(template: TaskTemplate, masked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return masked inputs with their secrets by name, for a person who decides on a submit."""
+    named = masked
+    for path in template.secret_paths(masked):
+        if isinstance(_value_at(masked, path), str):
+            named = _replace_at(named, path, secret_named(".".join(map(str, path))))
+    return named
 
 
 def _value_at(value: Any, path: tuple[str | int, ...]) -> Any:

@@ -29,7 +29,7 @@ from runners.targets.targets import Caller
 from runners.targets.workspaces import developer_mode_target
 from runs.models import DEVELOPER_TARGET, TRACE, Run
 from runs.submission.output_schema import check_output_schema
-from runs.submission.secret_inputs import split_secrets
+from runs.submission.secret_inputs import name_secrets, split_secrets
 from runs.task_templates.base import StepPlan, TaskTemplate
 from runs.task_templates.registry import get_template, list_templates
 
@@ -298,5 +298,10 @@ def submission_request(submission: Submission, *, key: str) -> ToolCallRequest:
         **({"sessionId": session.id} if session else {}),
     }
     return tool_call_request(
-        submission.principal, SUBMIT, args, target_id=submission.template.template_id, key=key
+        submission.principal,
+        SUBMIT,
+        args,
+        target_id=submission.template.template_id,
+        key=key,
+        shown_args={**args, "inputs": name_secrets(submission.template, submission.inputs)},
     )

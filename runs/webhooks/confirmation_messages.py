@@ -9,8 +9,14 @@ from typing import Any
 import orjson
 
 from decisions.authorization.confirmation_links import confirmation_link
+from decisions.authorization.sealed_arguments import (
+    CannotBeShown,
+    arguments_size,
+    readable_arguments,
+    shown_digest,
+)
 from decisions.infra.clock import to_ms
-from decisions.models import Confirmation, Delivery
+from decisions.models import Confirmation, Decision, Delivery
 from runs.models import Webhook, WebhookDelivery, delivery_id
 
 WAITING = "confirmation.waiting"
@@ -40,8 +46,13 @@ def create_confirmation_deliveries(confirmation: Confirmation, **_signal: Any) -
     )
 
 
-def confirmation_message(event: str, decision_id: int) -> bytes:
-    """Return the message. Its link is created here and not stored: anyone with it can decide."""
+def confirmation_message(event: str, decision_id: int, *, with_arguments: bool) -> bytes:
+    """Return the message. Its link is created here and not stored: anyone with it can decide.
+
+    Args:
+        with_arguments: the webhook gets the exact arguments and the digest that an answer names;
+            else the arguments' digest and size alone.
+    """
     confirmation = Confirmation.objects.select_related("decision").get(decision_id=decision_id)
     decision = confirmation.decision
     data = {
@@ -50,7 +61,9 @@ def confirmation_message(event: str, decision_id: int) -> bytes:
         "kind": decision.kind,
         "tool": decision.tool,
         "targetId": decision.target_id,
-        "arguments": decision.arguments,
+        "argumentsDigest": decision.subject_digest,
+        "argumentsSize": arguments_size(decision),
+        **(_arguments(decision) if with_arguments else {}),
         "rule": decision.rule,
         "reason": decision.reason,
         "askedBy": decision.principal_id,
@@ -67,3 +80,13 @@ def message(event: str, at: datetime, data: Mapping[str, Any]) -> bytes:
     """Return a webhook's message as JSON."""
     timestamp = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return orjson.dumps({"type": event, "timestamp": timestamp, "data": data})
+
+
+def _arguments(decision: Decision) -> dict[str, Any]:
+    try:
+        return {
+            "arguments": readable_arguments(decision),
+            "shownDigest": shown_digest(decision),
+        }
+    except CannotBeShown as hidden:
+        return {"arguments": None, "problem": hidden.reason}

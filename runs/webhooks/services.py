@@ -31,17 +31,20 @@ def create_webhook(
     name: str = "",
     every_run: bool = True,
     confirmations: bool = False,
+    confirmation_arguments: bool = False,
 ) -> dict[str, Any]:
     """Create a webhook and return it with its secret, which is never shown again.
 
     Args:
         confirmations: also send waiting confirmations, with a link to decide them. The caller needs
             the scope `confirm` for it: an agent must not have the link sent to itself.
+        confirmation_arguments: send the exact arguments of these calls; they may hold secrets.
 
     Raises:
         Forbidden: `confirmations` without the scope `confirm`, or with a credential that is
             restricted to users.
-        InvalidInput: The url is not an http(s) address.
+        InvalidInput: The url is not an http(s) address, or `confirmation_arguments` without
+            `confirmations`.
         TrustNotAllowed: The address is not public, and the caller is remote.
         Conflict: The workspace has MAX_WEBHOOKS.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`; also of the changes below.
@@ -49,7 +52,14 @@ def create_webhook(
     principal.require("runs:write")
     if confirmations:
         _require_confirmations(principal)
+    elif confirmation_arguments:
+        raise InvalidInput("confirmationArguments: it needs confirmations.")
     secret = new_secret()
+    sends = {
+        "everyRun": every_run,
+        "confirmations": confirmations,
+        "confirmationArguments": confirmation_arguments,
+    }
     hook = Webhook(
         id=new_id("hook_"),
         tenant_id=principal.tenant_id,
@@ -59,30 +69,19 @@ def create_webhook(
         trust=principal.trust,
         every_run=every_run,
         tells_confirmations=confirmations,
+        sends_arguments=confirmation_arguments,
         secret=seal(secret.encode()),
         created_by=principal.id,
         created_at=datetime.now(UTC),
     )
-    arguments = {
-        "url": hook.url,
-        "name": hook.name,
-        "everyRun": every_run,
-        "confirmations": confirmations,
-    }
+    arguments = {"url": hook.url, "name": hook.name, **sends}
     approval = admit_call(tool_call_request(principal, "create_webhook", arguments))
     with transaction.atomic():
         use_approval(approval)
         if Webhook.objects.filter(workspace_id=principal.workspace_id).count() >= MAX_WEBHOOKS:
             raise Conflict(f"A workspace has at most {MAX_WEBHOOKS} webhooks; delete one first.")
         hook.save(force_insert=True)
-        _record(
-            principal,
-            "created",
-            hook,
-            url=hook.url,
-            everyRun=every_run,
-            confirmations=confirmations,
-        )
+        _record(principal, "created", hook, url=hook.url, **sends)
     return webhook_object(hook) | {"secret": secret}
 
 
@@ -283,6 +282,7 @@ def webhook_object(hook: Webhook) -> dict[str, Any]:
         "url": hook.url,
         "everyRun": hook.every_run,
         "confirmations": hook.tells_confirmations,
+        "confirmationArguments": hook.sends_arguments,
         "enabled": hook.disabled_at is None,
         "createdAt": to_ms(hook.created_at),
     }

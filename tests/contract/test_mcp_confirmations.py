@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.confirmations import refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from runs.models import Run
 from tests.contract.mcp_host import Host, error_of, structured
+from tests.support.decisions.confirmations import confirm
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from decisions.authorization.confirmations import OpenedConfirmation, open_confirmation
+from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from decisions.models import Confirmation, Decision
 from tests.support.rest.rest import bearer
@@ -36,7 +37,10 @@ def make_confirmation(principal: Principal) -> MakeConfirmation:
             "subject_digest": "d" * 64,
             "created_at": datetime.now(UTC),
         }
-        return open_confirmation(Decision.objects.create(**{**base, **columns}))
+        decision = Decision(**{**base, **columns})
+        decision.sealed_arguments = seal_arguments(decision, {"path": "a.txt"})
+        decision.save(force_insert=True)
+        return open_confirmation(decision)
 
     return make
 

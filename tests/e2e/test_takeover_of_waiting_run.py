@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from decisions.authorization.confirmations import confirm
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runs.models import Run, Task, TaskEvent
@@ -28,6 +27,7 @@ from tests.support.admin.live_pages import (
 from tests.support.admin.visitor import Visitor
 from tests.support.agent.model_server import ModelServer
 from tests.support.browser.page_server import PageServer
+from tests.support.decisions.confirmations import confirm
 
 pytest_plugins = [
     "tests.support.admin.admin_fixtures",

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from decisions.authorization.confirmations import confirm
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import Confirmation, Decision
 from runs.models import Run
 from tests.faults.installation import FaultInstallation
+from tests.support.decisions.confirmations import confirm
 
 
 def submit_risky_run(installation: FaultInstallation, file: Path, *do: str) -> str:

@@ -911,7 +911,7 @@ _TARGETS = (
         (
             Patch(
                 "runners/targets/services.py",
-                'masked = {**fields, "authToken": "***"} if fields.get("authToken") else fields',
+                'masked = {**fields, "authToken": "***"} if has_token else fields',
                 "masked = fields",
             ),
             Patch(
@@ -927,7 +927,7 @@ _TARGETS = (
         "Policy is evaluated before a target is changed",
         Patch(
             "runners/targets/services.py",
-            "approval = admit_call(tool_call_request(principal, tool, masked))",
+            "approval = admit_call(tool_call_request(principal, tool, masked, shown_args=shown))",
             "approval = None",
         ),
         failing_test=f"{_REST_TARGETS}::test_a_confirmation_of_a_new_target_does_not_contain_its_token",

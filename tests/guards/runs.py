@@ -996,12 +996,13 @@ _SECRETS = (
     ),
     Guard(
         "confirmation-shows-no-secret",
-        "The arguments that a person is asked to confirm contain no secret input (the step and the"
-        " display of arguments mask it)",
+        "A secret input stands by its name where a person confirms a call, and is masked in the row"
+        " (the step and the display of arguments mask it)",
         (
             Patch(
                 "runs/admission/authorization.py",
-                old="        display_args=masker.value(call.args),\n",
+                old="        display_args=masker.value(call.args),\n        shown_args=masker.named("
+                "call.args, secret_named),\n",
                 new="",
             ),
             Patch(
@@ -1801,7 +1802,7 @@ _VISIBILITY = (
         "Evidence contains no key that identifies a repeated call",
         Patch(
             "runs/queries/evidence.py",
-            old='frozenset({"deed_key", "token_digest"})',
+            old='frozenset({"deed_key", "token_digest", "sealed_arguments"})',
             new='frozenset({"token_digest"})',
         ),
         failing_test="tests/decisions/audit/test_bundles.py::"
@@ -1812,7 +1813,7 @@ _VISIBILITY = (
         "Evidence contains no digest of a confirmation token",
         Patch(
             "runs/queries/evidence.py",
-            old='frozenset({"deed_key", "token_digest"})',
+            old='frozenset({"deed_key", "token_digest", "sealed_arguments"})',
             new='frozenset({"deed_key"})',
         ),
         failing_test="tests/decisions/audit/test_bundles.py::test_no_token_digest_is_in_the_evidence",

@@ -1,39 +1,97 @@
-"""`manage.py confirm ID [--refuse]`: decide what waits for a confirmation."""
+"""`manage.py confirm ID`: show what waits for a person, page by page, and decide it."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.audit.record import command_actor
 from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.decision_pages import DecisionPage, as_text, decision_page
 from decisions.errors import Refused
-from decisions.models import Decision
-from decisions.presentation.formatting import exact_json
+from decisions.models import Confirmation, ConfirmationStatus
+from decisions.presentation.visible_text import visible
 from runs.installation.home.prepare import prepare_home
 
 
 class Command(BaseCommand):
-    """Confirms or refuses a decision. Every user who can run this command may do so."""
+    """Shows a decision, and confirms or refuses it. Every user who can run this command may do so.
 
-    help = "Confirm what waits for a person, by the number of its decision; --refuse refuses it."
+    At a terminal it shows all pages and asks. Elsewhere it shows one page; the last one has the
+    digest with which `--shown` confirms.
+    """
+
+    help = "Show what waits for a person, by the number of its decision, and confirm or refuse it."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the decision and the answer."""
+        """Add the decision, the page and the answer."""
         parser.add_argument("decision", type=int, help="waitingFor.decisionId, or from the inbox")
-        parser.add_argument("--refuse", action="store_true", help="refuse instead of confirm")
+        parser.add_argument("--page", type=int, default=1, help="show this page (default: 1)")
+        parser.add_argument("--shown", help="confirm; the digest is at the end of the last page")
+        parser.add_argument("--refuse", action="store_true", help="refuse")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the tool call, decide it, and print the result."""
+        """Show the decision, or decide it and print the result."""
         prepare_home()
-        number, decide = options["decision"], refuse if options["refuse"] else confirm
-        decision = Decision.objects.filter(pk=number).first()
-        if decision is not None:
-            self.stderr.write(f"{decision.tool or 'chat'} {exact_json(decision.arguments)}")
+        number = options["decision"]
+        if options["refuse"] or options["shown"]:
+            self._decide(number, shown=options["shown"] or None, refuses=options["refuse"])
+            return
+        confirmation = _waiting(number)
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            self._show(confirmation, options["page"])
+            return
+        page = self._show_all(confirmation)
+        if page.digest and input(f"Confirm decision {number}? [y/N] ").strip().lower() == "y":
+            self._decide(number, shown=page.digest)
+        elif input(f"Refuse decision {number}? [y/N] ").strip().lower() == "y":
+            self._decide(number, shown=None, refuses=True)
+
+    def _show_all(self, confirmation: Confirmation) -> DecisionPage:
+        page = self._show(confirmation, 1, asks=True)
+        while not page.is_last:
+            input(f"Page {page.number} of {page.count}; Enter shows the next one. ")
+            page = self._show(confirmation, page.number + 1, asks=True)
+        return page
+
+    def _show(self, confirmation: Confirmation, number: int, *, asks: bool = False) -> DecisionPage:
+        decision = confirmation.decision
+        page = decision_page(decision, number)
+        about = f" on {decision.target_id}" if decision.target_id else ""
+        self.stdout.write(f"Decision {decision.pk}: {visible(decision.tool or 'message')}{about}")
+        self.stdout.write(f"Rule: {decision.rule} {visible(decision.reason)}".rstrip())
+        self.stdout.write(as_text(page))
+        if not asks:
+            self.stdout.write(_next_command(decision.pk, page))
+        return page
+
+    def _decide(self, number: int, *, shown: str | None, refuses: bool = False) -> None:
+        decide = refuse if refuses else confirm
         try:
-            decided = decide(decision_id=number, by=command_actor(), how="command")
+            decided = decide(decision_id=number, by=command_actor(), how="command", shown=shown)
         except Refused as refusal:
             raise CommandError(refusal.message) from None
         self.stdout.write(f"decision {number} {decided.status}")
+
+
+def _waiting(number: int) -> Confirmation:
+    rows = Confirmation.objects.select_related("decision")
+    confirmation = rows.filter(decision_id=number).first()
+    if confirmation is None:
+        raise CommandError(f"No decision {number} needs a confirmation.")
+    if confirmation.status != ConfirmationStatus.WAITING:
+        raise CommandError(f"Decision {number} is {confirmation.status} already.")
+    return confirmation
+
+
+def _next_command(number: int, page: DecisionPage) -> str:
+    command = f"manage.py confirm {number}"
+    if not page.is_last:
+        more = f"Page {page.number} of {page.count}. Next: {command} --page {page.number + 1}"
+        return f"\n{more}"
+    lines = [f"Page {page.number} of {page.count}."] if page.count > 1 else []
+    lines += [f"Confirm: {command} --shown {page.digest}"] if page.digest else []
+    return "\n".join(["", *lines, f"Refuse: {command} --refuse"])

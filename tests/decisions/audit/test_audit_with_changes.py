@@ -10,7 +10,6 @@ import pytest
 from django.apps import apps
 from django.test import override_settings
 
-from decisions.authorization.confirmations import confirm
 from decisions.authorization.policy_rules import (
     RuleFields,
     change_rule,
@@ -24,6 +23,7 @@ from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal, create_token
 from decisions.identity.tokens import revoke_token, set_token_users
 from decisions.models import Confirmation, Outcome, PolicyRule, Token
+from tests.support.decisions.confirmations import confirm
 from tests.support.decisions.continuity import (
     KNOWN_SLOTS,
     RISKY,

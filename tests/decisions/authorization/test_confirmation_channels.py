@@ -13,12 +13,18 @@ from django.test import Client
 from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.confirmations import open_confirmation, refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
 from decisions.views.confirmation_page import TRIES_RECORDED
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-from tests.support.decisions.confirmations import answer_confirmation, decision_id, reload_run
+from tests.support.decisions.confirmations import (
+    answer_confirmation,
+    decision_id,
+    digest_shown,
+    reload_run,
+)
 from tests.support.decisions.continuity import create_decision
 
 pytest_plugins = [
@@ -48,6 +54,11 @@ def id_of_only_decision() -> int:
     return Confirmation.objects.get().decision_id
 
 
+def confirming() -> dict[str, str | None]:
+    """Return the form that a link's page has after its last fragment."""
+    return {"answer": "confirm", "shown": digest_shown(id_of_only_decision())}
+
+
 def status() -> str:
     return Confirmation.objects.get().status
 
@@ -65,7 +76,8 @@ def test_the_inbox_shows_waiting_decisions(superuser_client: Client, waiting_run
 def test_a_run_resumes_when_a_person_confirms_it_in_the_inbox(
     superuser_client: Client, waiting_run: Run, worker: WorkerProcess, notes: Callable[[], str]
 ) -> None:
-    assert superuser_client.post(decision_url(waiting_run, "confirm")).status_code == 302
+    form = {"shown": digest_shown(decision_id(waiting_run))}
+    assert superuser_client.post(decision_url(waiting_run, "confirm"), form).status_code == 302
     worker.work()
     assert (reload_run(waiting_run).status, notes()) == ("succeeded", "<script>b</script>")
     entry = AuditEntry.objects.get(action="confirmation.confirmed")
@@ -116,7 +128,7 @@ def test_a_link_shows_on_get_and_decides_on_post(
     shown = Client().get(link())
     assert (shown.status_code, status()) == (200, "waiting")
     assert "&lt;script&gt;b" in shown.content.decode()
-    assert Client().post(link(), {"answer": "confirm"}).status_code == 200
+    assert Client().post(link(), confirming()).status_code == 200
     worker.work()
     assert reload_run(waiting_run).status == "succeeded"
     assert Confirmation.objects.get().decided_by == "link"
@@ -153,7 +165,7 @@ def test_a_link_with_a_wrong_signature_decides_nothing(waiting_run: Run) -> None
 @pytest.mark.parametrize("answer", ["confirm", "refuse"])
 def test_a_link_shows_the_call_only_while_its_decision_waits(waiting_run: Run, answer: str) -> None:
     assert "test_risk" in Client().get(link()).content.decode()
-    decided = Client().post(link(), {"answer": answer}).content.decode()
+    decided = Client().post(link(), {**confirming(), "answer": answer}).content.decode()
     for shown in (decided, Client().get(link()).content.decode()):
         assert f"Decision</dt><dd>{id_of_only_decision()}" in shown
         assert "test_risk" not in shown
@@ -202,7 +214,7 @@ def test_the_command_confirms_and_refuses(
 ) -> None:
     monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
     out, number = StringIO(), decision_id(waiting_run)
-    call_command("confirm", str(number), "--refuse", stdout=out, stderr=StringIO())
+    call_command("confirm", str(number), "--refuse", stdout=out)
     assert out.getvalue() == f"decision {number} refused\n"
     with pytest.raises(CommandError, match="refused already"):
         call_command("confirm", str(number), stdout=out, stderr=StringIO())
@@ -214,7 +226,8 @@ def test_the_command_confirms_and_refuses(
 def message_decision(principal: Principal) -> Decision:
     """Return a decision about a message that a person has to confirm."""
     decision = create_decision(principal, mode="confirm")
-    decision.arguments = {"message": "Delete the <b>orders</b> table", "slots": {"target": "prod"}}
+    text = {"message": "Delete the <b>orders</b> table", "slots": {"target": "prod"}}
+    decision.arguments, decision.sealed_arguments = text, seal_arguments(decision, text)
     decision.save()
     open_confirmation(decision)
     return decision
@@ -232,16 +245,14 @@ def test_every_page_shows_the_message_to_confirm(
     assert ">Message<" in superuser_client.get(inbox).content.decode()
 
 
-def test_the_command_prints_the_message_before_it_decides(
+def test_the_command_shows_the_message(
     message_decision: Decision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
-    refuse(decision_id=message_decision.pk, by="admin:ann", how="admin")
-    stderr = StringIO()
-    with pytest.raises(CommandError, match="refused already"):
-        call_command("confirm", str(message_decision.pk), stderr=stderr)
-    assert "chat" in stderr.getvalue()
-    assert '"message": "Delete the <b>orders</b> table"' in stderr.getvalue()
+    out = StringIO()
+    call_command("confirm", str(message_decision.pk), stdout=out)
+    assert "  | Delete the <b>orders</b> table" in out.getvalue()
+    assert status() == "waiting"
 
 
 def test_the_dashboard_lists_waiting_decisions(superuser_client: Client, waiting_run: Run) -> None:

@@ -7,17 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from decisions.authorization.authorize import ToolCallRequest, admit_call
 from decisions.authorization.confirm_by_token import confirm_decision
-from decisions.authorization.confirmation_links import confirmation_link
-from decisions.authorization.confirmations import confirm, open_confirmation
+from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.continuity import objects
 from decisions.errors import ConfirmationRequired, ConfirmTokenInvalid, Conflict
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, Decision, ObjectVersion
+from tests.support.decisions.confirmations import confirm
 from tests.support.decisions.continuity import SHELL, create_decision
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
@@ -81,25 +80,9 @@ def test_an_approval_that_another_call_uses_first_is_not_used_again(
     assert ObjectVersion.objects.count() == 1
 
 
-def test_the_arguments_of_a_decision_contain_no_secret(principal: Principal) -> None:
+def test_the_recorded_arguments_of_a_decision_contain_no_secret(principal: Principal) -> None:
     require_confirmation(
         principal, narratives={"api_key": "hunter2", "note": "sent Bearer abc.def-ghi"}
     )
     shown = Decision.objects.get().arguments["narratives"]
     assert shown == {"api_key": "***", "note": "sent ***"}
-
-
-@pytest.mark.parametrize("page", ["link", "inbox"])
-def test_invisible_characters_of_a_message_are_shown_as_escapes(
-    superuser_client: Client, principal: Principal, page: str
-) -> None:
-    decision = create_decision(principal, mode="confirm")
-    decision.arguments = {"message": "Delete\u202e it"}
-    decision.save()
-    addresses = {
-        "link": confirmation_link(open_confirmation(decision).confirmation),
-        "inbox": f"/admin/decisions/decision/{decision.pk}/change/",
-    }
-    shown = superuser_client.get(addresses[page]).content.decode()
-    assert "Delete\\u202e it" in shown
-    assert "\u202e" not in shown

@@ -13,16 +13,17 @@ from django.test import override_settings
 from decisions.authorization.confirm_by_token import confirm_decision, confirm_with_token
 from decisions.authorization.confirmations import (
     OpenedConfirmation,
-    confirm,
     expire_due,
     mark_used,
     open_confirmation,
     refuse,
 )
+from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.errors import ConfirmTokenInvalid, Conflict, DecisionNotFound, Forbidden
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, DecisionKind
 from decisions.signals import decision_resolved
+from tests.support.decisions.confirmations import confirm
 from tests.support.runs.concurrent_calls import at_once
 
 
@@ -41,7 +42,10 @@ def make_decision(principal: Principal) -> Callable[..., Decision]:
             "subject_digest": "d" * 64,
             "created_at": datetime.now(UTC),
         }
-        return Decision.objects.create(**{**base, **columns})
+        decision = Decision(**{**base, **columns})
+        decision.sealed_arguments = seal_arguments(decision, {"message": "m"})
+        decision.save(force_insert=True)
+        return decision
 
     return make
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.confirmations import refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
 from decisions.identity.principals import Principal, admin_principal
@@ -18,6 +18,7 @@ from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, RunKey
 from runs.submission.services import cancel_run, retry_run, submit_run
 from runs.submission.validation import SubmittedRun
+from tests.support.decisions.confirmations import confirm
 from tests.support.runs.concurrent_calls import at_once
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]

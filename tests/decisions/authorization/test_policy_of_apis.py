@@ -15,7 +15,6 @@ import httpx
 import pytest
 from django.urls import get_resolver
 
-from decisions.authorization.confirmations import confirm
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, authenticate, create_token
 from decisions.models import (
@@ -34,6 +33,7 @@ from runs.models import Run, Task, TaskMessage, Webhook, WebhookDelivery
 from runs.sessions.services import create_session
 from runs.webhooks.services import create_webhook, disable_webhook
 from tests.contract.mcp_host import PrincipalTransport, StdioHost
+from tests.support.decisions.confirmations import confirm
 from tests.support.decisions.continuity import (
     SHELL,
     SUCCESS_PATH,

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from decisions.authorization import confirmations
+from decisions.authorization.confirmations import refuse
 from decisions.chat.services import chat
 from decisions.identity.principals import Principal
 from decisions.models import Event
+from tests.support.decisions.confirmations import confirm
 
 Send = Callable[..., dict[str, Any]]
 KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "it is empty"}
@@ -79,14 +80,14 @@ def test_a_go_ahead_after_a_message_similar_to_an_l4_event_waits_as_well(send: S
 
 def test_a_go_ahead_after_the_confirmation_does_not_wait(send: Send) -> None:
     decision_id = send(RISKY)["decision_id"]
-    confirmations.confirm(decision_id=decision_id, by="admin:eve", how="admin")
+    confirm(decision_id=decision_id, by="admin:eve", how="admin")
     assert send("ok thanks.")["mode"] == "act"
     assert send("go ahead")["mode"] == "act"
 
 
 def test_a_go_ahead_after_the_refusal_requires_a_new_confirmation(send: Send) -> None:
     decision_id = send(RISKY)["decision_id"]
-    confirmations.refuse(decision_id=decision_id, by="admin:eve", how="admin")
+    refuse(decision_id=decision_id, by="admin:eve", how="admin")
     send("ok thanks.")
     assert send("go ahead")["mode"] == "confirm"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.confirmations import refuse
 from decisions.continuity.learning import Forecast
 from decisions.continuity.objects import put_success_path
 from decisions.continuity.outcomes import report_outcome
@@ -23,6 +23,7 @@ from decisions.errors import (
 )
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AuditEntry, Confirmation, Evidence, Outcome
+from tests.support.decisions.confirmations import confirm
 from tests.support.decisions.continuity import FORECAST, create_decision_with_outcome, owner_of
 from tests.support.runs.concurrent_calls import at_once
 

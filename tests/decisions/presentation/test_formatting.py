@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from decisions.presentation.formatting import (
     ago,
     duration,
-    exact_json,
     one_line,
     pretty_json,
     short_id,
@@ -58,11 +56,3 @@ def test_displayed_json_is_cut() -> None:
 
 def test_a_small_object_is_displayed_on_one_line() -> None:
     assert one_line({"tool": "read_page", "step": 3, "none": None}) == "tool read_page · step 3"
-
-
-def test_the_details_of_a_confirmation_are_neither_cut_nor_disguised() -> None:
-    text = "rm -rf /" + " " * 3000 + "\u202e\u200bthe end"
-    shown = exact_json({"command": text, "王": ["é"] * 100})
-    assert "\\u202e\\u200bthe end" in shown
-    assert "\u202e" not in shown
-    assert json.loads(shown) == {"command": text, "王": ["é"] * 100}

@@ -10,7 +10,6 @@ import pytest
 from django.conf import settings
 from django.test import Client, override_settings
 
-from decisions.authorization.confirmations import confirm
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import ConfirmationRequired, NotAuthenticated
 from decisions.identity.one_time_login import create_login_path
@@ -20,7 +19,7 @@ from runs.models import Run
 from runs.submission.services import submit_run
 from runs.submission.validation import SubmittedRun
 from runs.worker.worker import WorkerProcess
-from tests.support.decisions.confirmations import answer_confirmation, reload_run
+from tests.support.decisions.confirmations import answer_confirmation, confirm, reload_run
 
 pytest_plugins = [
     "tests.support.decisions.confirmation_fixtures",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.confirmations import refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
@@ -22,7 +22,7 @@ from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import READ, SubmitGoal, events, execute_run, tool_results
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete, write_call
-from tests.support.decisions.confirmations import answer_confirmation
+from tests.support.decisions.confirmations import answer_confirmation, confirm
 
 pytest_plugins = [
     "tests.support.workspace.workspace_fixtures",

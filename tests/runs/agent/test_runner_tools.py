@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.confirmations import refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
@@ -23,7 +23,7 @@ from tests.support.agent.agent_goals import SubmitGoal, events, execute_run, too
 from tests.support.agent.agent_runners import BASH, MakeTarget, offered_tools, received_calls
 from tests.support.agent.model_server import ModelRequest, ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
-from tests.support.decisions.confirmations import answer_confirmation
+from tests.support.decisions.confirmations import answer_confirmation, confirm
 from tests.support.runners.stub_runner import StubRunner, responding_with, stub_runner
 
 pytest_plugins = [

@@ -13,13 +13,14 @@ import httpx
 import pytest
 from django.db import OperationalError
 
-from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.confirmations import refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
 from decisions.models import AuditEntry, Decision
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, change_target, create_target_row
 from runs.models import Run
+from tests.support.decisions.confirmations import confirm
 from tests.support.rest.rest import refusal
 from tests.support.runners.tool_client import ToolClient
 

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from decisions.authorization.authorize import authorize, request_confirmation, tool_call_request
-from decisions.authorization.confirmations import confirm, refuse, withdraw
+from decisions.authorization.confirmations import refuse, withdraw
 from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
@@ -26,7 +26,12 @@ from runs.submission.answer import answer_run
 from runs.submission.resume import resume_settled_runs
 from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.decisions.confirmations import answer_confirmation, decision_id, reload_run
+from tests.support.decisions.confirmations import (
+    answer_confirmation,
+    confirm,
+    decision_id,
+    reload_run,
+)
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import must_take
 

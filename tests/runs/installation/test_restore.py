@@ -43,7 +43,6 @@ def test_a_restored_installation_continues_from_the_backup(
 APPROVE = """
 from django.contrib.sessions.backends.db import SessionStore
 from decisions.authorization.authorize import ToolCallRequest, authorize, request_confirmation
-from decisions.authorization.confirmations import confirm
 from decisions.identity.principals import create_token, local_principal
 principal = local_principal()
 owner = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from decisions.authorization.decision_pages import decision_page
+from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.errors import ConfirmationRequired
 from decisions.identity.principals import Principal
 from decisions.models import Decision
+from decisions.presentation.visible_text import as_lines
 from decisions.validation.json_schema import has_secret_fields, secret_paths
 from runs.models import Run, RunSecret
 from runs.submission.secret_inputs import (
@@ -91,7 +95,22 @@ def test_a_person_who_confirms_a_call_sees_no_secret(
 ) -> None:
     give_secret(submit_calls("risk:hunter22"), "hunter22")
     worker.work()
-    assert Decision.objects.get().arguments["text"] == "***"
+    decision = Decision.objects.get()
+    assert decision.arguments["text"] == "***"
+    (fragment,) = [one for one in decision_page(decision).fragments if one.name == "text"]
+    assert as_lines(fragment.parts) == "⟨secret code⟩"
+
+
+def test_a_person_who_confirms_a_submit_sees_the_names_of_its_secrets(
+    principal: Principal,
+) -> None:
+    create_rule(RuleFields("confirm", tool="run_task_template", reason="risky"), actor="test")
+    with pytest.raises(ConfirmationRequired):
+        submit_login(principal)
+    decision = Decision.objects.get()
+    shown = {one.name: as_lines(one.parts) for one in decision_page(decision).fragments}
+    assert shown["inputs.credentials.password"] == "⟨secret credentials.password⟩"
+    assert "hunter22" not in str(shown)
 
 
 def test_the_sweeper_deletes_secrets_that_remain_after_the_end(principal: Principal) -> None:

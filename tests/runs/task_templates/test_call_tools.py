@@ -15,7 +15,6 @@ import pytest
 from artifacts.selectors import open_content
 from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import tool_call_request
-from decisions.authorization.confirmations import confirm
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.continuity.objects import put_success_path
 from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
@@ -32,6 +31,7 @@ from runs.submission.services import retry_run, submit_run
 from runs.task_templates.builtin.call_tools import CallTools
 from runs.task_templates.truncation import RESULT_BYTES
 from runs.worker.worker import WorkerProcess
+from tests.support.decisions.confirmations import confirm
 
 pytest_plugins = ["tests.support.workspace.workspace_fixtures"]
 

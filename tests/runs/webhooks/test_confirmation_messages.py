@@ -12,13 +12,14 @@ import pytest
 from django.test import Client, override_settings
 
 from decisions.authorization.confirmations import open_confirmation
-from decisions.errors import Forbidden
+from decisions.authorization.sealed_arguments import open_arguments
+from decisions.errors import Forbidden, InvalidInput
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
-from decisions.models import AuditEntry, Confirmation
+from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, WebhookDelivery
 from runs.webhooks import services
 from runs.worker.worker import WorkerProcess
-from tests.support.decisions.confirmations import decision_id, reload_run
+from tests.support.decisions.confirmations import decision_id, digest_shown, reload_run
 from tests.support.decisions.continuity import create_decision
 from tests.support.runs.webhook_receiver import Receiver
 from tests.support.runs.webhooks import deliver, is_signed, make_due
@@ -67,9 +68,35 @@ def test_a_waiting_confirmation_is_delivered_once_and_signed(
         run.id,
         "test_risk",
     )
-    assert data["arguments"]["text"] == "b"
+    decision = Decision.objects.get()
+    assert data["argumentsDigest"] == decision.subject_digest
+    assert data["argumentsSize"] == len(json.dumps(open_arguments(decision)))
+    assert "arguments" not in data
+    assert "shownDigest" not in data
     assert is_signed(receiver.requests[0], webhook["secret"])
     assert WebhookDelivery.objects.get().status == "delivered"
+
+
+def test_a_webhook_that_opts_in_gets_the_exact_arguments(
+    worker: WorkerProcess, submit_calls: Callable[..., Run], operator: Principal, receiver: Receiver
+) -> None:
+    services.create_webhook(
+        principal=operator, url=receiver.url, confirmations=True, confirmation_arguments=True
+    )
+    run = submit_calls("risk:echo; cookie=1; rm -f victim")
+    worker.work()
+    deliver()
+    data = received_body(receiver)["data"]
+    assert data["arguments"]["text"] == "echo; cookie=1; rm -f victim"
+    assert data["shownDigest"] == digest_shown(decision_id(run))
+    assert "victim" not in str(AuditEntry.objects.values_list("metadata", flat=True))
+
+
+def test_arguments_are_sent_with_confirmations_alone(
+    operator: Principal, receiver: Receiver
+) -> None:
+    with pytest.raises(InvalidInput):
+        services.create_webhook(principal=operator, url=receiver.url, confirmation_arguments=True)
 
 
 @override_settings(PUBLIC_URL="https://continuity.example")
@@ -85,7 +112,8 @@ def test_the_link_in_a_delivery_works_and_is_stored_in_no_row(
     link = received_body(receiver)["data"]["link"].removeprefix("https://continuity.example")
     rows = [*WebhookDelivery.objects.values(), *AuditEntry.objects.values()]
     assert link.rpartition("/")[2] not in str(rows)
-    assert Client().post(link, {"answer": "confirm"}).status_code == 200
+    shown = digest_shown(decision_id(run))
+    assert Client().post(link, {"answer": "confirm", "shown": shown}).status_code == 200
     worker.work()
     assert reload_run(run).status == "succeeded"
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from decisions.authorization.confirmations import open_confirmation
+from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.continuity.learning import Forecast
 from decisions.continuity.outcomes import open_outcome
 from decisions.continuity.owner import Owner
@@ -55,7 +56,7 @@ def create_decision(
     pk: int | None = None,
 ) -> Decision:
     """Create a decision on a chat message."""
-    return Decision.objects.create(
+    decision = Decision(
         pk=pk,
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
@@ -66,6 +67,9 @@ def create_decision(
         subject_digest="0" * 64,
         created_at=datetime.now(UTC),
     )
+    decision.sealed_arguments = seal_arguments(decision, {"message": RISKY})
+    decision.save(force_insert=True)
+    return decision
 
 
 def create_decision_with_outcome(

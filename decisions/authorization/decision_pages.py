@@ -1,0 +1,148 @@
+"""What a person sees before deciding: the context of the call and its arguments, page by page.
+
+The last page has the digest that the answer names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from decisions.authorization.sealed_arguments import (
+    CannotBeShown,
+    leaves,
+    open_arguments,
+    shown_digest,
+)
+from decisions.models import Decision
+from decisions.presentation.visible_text import Fragment, as_lines, fragments_of, visible
+
+FRAGMENT = 2_000  # shown characters
+PAGE = 12_000  # shown characters of all fragments of a page
+VALUES = 200  # fragments of a page
+
+
+@dataclass(frozen=True, slots=True)
+class CallPreview:
+    """What a call will do, in another form than its arguments: a command line or a diff."""
+
+    name: str
+    text: str
+    about: str
+    is_diff: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """What stands beside the arguments of a call; texts may have any characters.
+
+    Attributes:
+        facts: names and texts: the goal, the tool's effect, …
+        steps: what the run did before, oldest first.
+        previews: what the call will do.
+    """
+
+    facts: Sequence[tuple[str, str]] = ()
+    steps: Sequence[str] = ()
+    previews: Sequence[CallPreview] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionPage:
+    """One page about a decision; every text in it is visible.
+
+    Attributes:
+        fragments: of the previews and the arguments.
+        digest: what an answer names; on the last page, else empty.
+        problem: why the arguments cannot be shown: the decision can only be refused.
+    """
+
+    number: int
+    count: int
+    facts: Sequence[tuple[str, str]]
+    steps: Sequence[str]
+    fragments: Sequence[Fragment]
+    digest: str
+    problem: str = ""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether this is the last page."""
+        return self.number == self.count
+
+
+def decision_page(decision: Decision, number: object = 1) -> DecisionPage:
+    """Return a page about a decision; the first one if there is no page of this number."""
+    context = _context(decision)
+    facts = [(name, visible(text, 1_000)) for name, text in context.facts]
+    steps = [visible(text, 200) for text in context.steps]
+    try:
+        pages, digest = _pages(decision, context), shown_digest(decision)
+    except CannotBeShown as hidden:
+        return DecisionPage(1, 1, facts, steps, [], "", hidden.reason)
+    wanted = int(str(number)) if str(number).isascii() and str(number).isdigit() else 1
+    wanted = wanted if 1 <= wanted <= len(pages) else 1
+    is_last = wanted == len(pages)
+    return DecisionPage(
+        wanted, len(pages), facts, steps, pages[wanted - 1], digest if is_last else ""
+    )
+
+
+def as_text(page: DecisionPage) -> str:
+    """Return a page for a terminal."""
+    lines = [f"{name}: {text}" for name, text in page.facts]
+    lines += [f"Step before: {step}" for step in page.steps]
+    for fragment in page.fragments:
+        about = ", ".join(filter(None, (fragment.about, fragment.range)))
+        lines += ["", f"{fragment.name} ({about})"]
+        lines += [f"  | {line}" for line in as_lines(fragment.parts).split("\n")]
+    if page.problem:
+        lines += ["", f"The arguments cannot be shown. {page.problem}"]
+    return "\n".join(lines)
+
+
+def _context(decision: Decision) -> CallContext:
+    context_of: Callable[[Decision], CallContext] = import_string(settings.CONTINUITY_CALL_CONTEXT)
+    return context_of(decision)
+
+
+def _pages(decision: Decision, context: CallContext) -> list[list[Fragment]]:
+    pages: list[list[Fragment]] = [[]]
+    used = 0
+    for fragment in _fragments(open_arguments(decision), context.previews):
+        if pages[-1] and (used + fragment.cost > PAGE or len(pages[-1]) >= VALUES):
+            pages.append([])
+            used = 0
+        pages[-1].append(fragment)
+        used += fragment.cost
+    return pages
+
+
+def _fragments(args: Mapping[str, Any], previews: Sequence[CallPreview]) -> Iterator[Fragment]:
+    for preview in previews:
+        yield from fragments_of(
+            visible(preview.name),
+            preview.text,
+            preview.about,
+            size=FRAGMENT,
+            is_diff=preview.is_diff,
+        )
+    for name, value in leaves(args):
+        text, about = _described(value)
+        yield from fragments_of(visible(name) or "arguments", text, about, size=FRAGMENT)
+
+
+def _described(value: Any) -> tuple[str, str]:
+    """Return a value as text, and its type and length."""
+    if isinstance(value, str):
+        lines = value.count("\n") + 1
+        about = f"text, {len(value)} characters" if len(value) != 1 else "text, 1 character"
+        return value, about if lines == 1 else f"{about}, {lines} lines"
+    kinds = {bool: "true or false", int: "number", float: "number", dict: "empty object"}
+    about = "nothing" if value is None else kinds.get(type(value), "empty list")
+    return json.dumps(value), about

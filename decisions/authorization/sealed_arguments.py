@@ -1,0 +1,156 @@
+"""The exact arguments that a decision is about: stored encrypted, for who decides alone.
+
+They are bound to the decision's tool, target and digest. A person's answer names the digest of what
+was shown (`shown_digest`). Arguments that cannot be shown whole are never confirmed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from decisions.models import Decision
+from decisions.presentation.visible_text import SECRET_CLOSE, SECRET_OPEN
+from decisions.security.keys import mac, mac_matches, seal, unseal
+from decisions.security.masking import map_texts
+
+MAX_BYTES = 256 * 1024  # of the arguments as JSON
+MAX_VALUES = 2_000  # texts, numbers and empty lists
+TOOL_MAX = 128  # characters of the tool's name
+NAME_MAX = 200  # characters of a value's name: its path of field names
+_PURPOSE = "shown"
+_NOT_STORED = "They were not stored whole; refuse the call, and have it made again."
+
+
+class CannotBeShown(Exception):
+    """Arguments that a person cannot see whole, with the reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def check_showable(tool: str, args: Mapping[str, Any]) -> None:
+    """Raise unless a person can see all of a call's arguments.
+
+    Raises:
+        CannotBeShown: They are larger than the limits above, not JSON, or not Unicode.
+    """
+    if len(tool) > TOOL_MAX:
+        raise CannotBeShown(f"The tool's name has more than {TOOL_MAX} characters.")
+    size = len(_encoded(args))
+    if size > MAX_BYTES:
+        raise CannotBeShown(f"The arguments have {size} bytes; at most {MAX_BYTES} are shown.")
+    for count, (name, _) in enumerate(leaves(args), start=1):
+        if count > MAX_VALUES:
+            raise CannotBeShown(f"The arguments have more than {MAX_VALUES} values.")
+        if len(name) > NAME_MAX:
+            raise CannotBeShown(f"A field's name has more than {NAME_MAX} characters.")
+
+
+def seal_arguments(decision: Decision, args: Mapping[str, Any]) -> bytes:
+    """Return the arguments encrypted, bound to the tool, the target and the digest of a decision.
+
+    Args:
+        args: what is shown: names of secrets (`visible_text.secret_named`) in place of these.
+    """
+    return seal(json.dumps([*_bound_to(decision), json.dumps(args)]).encode())
+
+
+def open_arguments(decision: Decision) -> Mapping[str, Any]:
+    """Return the exact arguments of a decision; secrets stand in them by name.
+
+    Raises:
+        CannotBeShown: They were not stored, cannot be decrypted, or belong to another decision.
+    """
+    arguments: Mapping[str, Any] = json.loads(_plain(decision))
+    return arguments
+
+
+def shown_digest(decision: Decision) -> str:
+    """Return the digest that an answer to the decision names, 64 hex digits.
+
+    Raises:
+        CannotBeShown: As `open_arguments`.
+    """
+    return mac(_PURPOSE, _message(decision))
+
+
+def is_shown_digest(decision: Decision, given: str) -> bool:
+    """Tell, in constant time, whether a digest is that of the decision's arguments.
+
+    Raises:
+        CannotBeShown: As `open_arguments`.
+    """
+    return mac_matches(_PURPOSE, _message(decision), given)
+
+
+def readable_arguments(decision: Decision) -> Any:
+    """Return the exact arguments with `⟨secret NAME⟩` in place of each secret, for a program.
+
+    Raises:
+        CannotBeShown: As `open_arguments`.
+    """
+    named = re.compile(f"{SECRET_OPEN}([^{SECRET_CLOSE}]*){SECRET_CLOSE}")
+    return map_texts(open_arguments(decision), lambda text: named.sub(r"⟨secret \1⟩", text))
+
+
+def arguments_size(decision: Decision) -> int | None:
+    """Return the bytes of the exact arguments as JSON; None if they cannot be read."""
+    try:
+        return len(
+            json.dumps(open_arguments(decision), ensure_ascii=False).encode("utf-8", "replace")
+        )
+    except CannotBeShown:
+        return None
+
+
+def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each value that is shown by itself, with its name: `env.PATH`, `items[0]`."""
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from leaves(item, _child(name, str(key)))
+    elif isinstance(value, list | tuple) and value:
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{name}[{index}]")
+    else:
+        yield name, value
+
+
+def _child(name: str, key: str) -> str:
+    if not key.replace("_", "").replace("-", "").isalnum():
+        return f"{name}[{json.dumps(key, ensure_ascii=False)}]"
+    return f"{name}.{key}" if name else key
+
+
+def _encoded(args: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(args, allow_nan=False, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise CannotBeShown("A text of the arguments is not valid Unicode.") from None
+    except (TypeError, ValueError, RecursionError):
+        raise CannotBeShown("The arguments are not JSON.") from None
+
+
+def _bound_to(decision: Decision) -> list[str | None]:
+    return [decision.tool, decision.target_id, decision.subject_digest]
+
+
+def _plain(decision: Decision) -> str:
+    if decision.sealed_arguments is None:
+        raise CannotBeShown(_NOT_STORED)
+    try:
+        *bound_to, arguments = json.loads(unseal(bytes(decision.sealed_arguments)))
+    except ValueError:
+        raise CannotBeShown("They cannot be decrypted with this installation's keys.") from None
+    if bound_to != _bound_to(decision):
+        raise CannotBeShown("They do not belong to this decision.")
+    return str(arguments)
+
+
+def _message(decision: Decision) -> bytes:
+    content = hashlib.sha256(_plain(decision).encode()).hexdigest()
+    return json.dumps([decision.pk, decision.subject_digest, content]).encode()

@@ -1,0 +1,176 @@
+"""What stands beside the arguments of a call that a person decides on: the run with its goal and
+steps so far, the caller, the tool's effect, the command line or the diff of what it would do.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from decisions.authorization.decision_pages import CallContext, CallPreview
+from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments
+from decisions.errors import Refused
+from decisions.models import Decision, Token
+from runners.errors import ToolFailed
+from runners.models import ExecutionTarget, TargetKind
+from runners.targets.targets import Caller
+from runners.targets.workspaces import find_target, open_target
+from runners.tools.base import Effect, Tool
+from runners.tools.registry import get_tool
+from runners.trust import TrustLevel
+from runners.workspace.scripts.package_scripts import find_script
+from runners.workspace.workspace import ProjectWorkspace
+from runners.workspace.writing.proposed_change import proposed_diff
+from runs.models import DEVELOPER_TARGET, Run, RunStep
+from runs.task_templates.registry import get_template
+
+STEPS = 10  # of the run's steps before the call
+DIFF_MAX = 262_144  # characters
+_DIFF_S = 2.0
+_EFFECTS = {
+    Effect.READ: "reads only",
+    Effect.AT_LEAST_ONCE: "changes something; may be repeated after a crash",
+    Effect.ONCE: "changes something, once; a crash never repeats it",
+}
+_Texts = list[tuple[str, str]]
+_Args = Mapping[str, Any]
+
+
+def context_of_decision(decision: Decision) -> CallContext:
+    """Return the context of a decision on a message or a tool call; nothing in it is masked."""
+    run = Run.objects.filter(id=decision.run_id).first() if decision.run_id else None
+    facts = [("Caller", _caller(decision)), *_run_facts(decision, run)]
+    steps = _steps_before(decision)
+    if not decision.tool:
+        return CallContext(facts, steps)
+    row = ExecutionTarget.objects.filter(id=decision.target_id or "").first()
+    facts += _tool_facts(decision, row)
+    try:
+        args = open_arguments(decision)
+        return CallContext(facts, steps, list(_previews(decision, run, row, args)))
+    except CannotBeShown:
+        return CallContext(facts, steps)
+    except (Refused, ToolFailed) as failed:
+        return CallContext([*facts, ("What it would do now", failed.message)], steps)
+
+
+def _caller(decision: Decision) -> str:
+    kind, _, token_id = decision.principal_id.partition(":")
+    caller = decision.principal_id
+    if kind == "token":
+        name = Token.objects.filter(id=token_id).values_list("name", flat=True).first()
+        caller = f"token {name} ({token_id})" if name else caller
+    return f"{caller} for {decision.user_id}" if decision.user_id else caller
+
+
+def _run_facts(decision: Decision, run: Run | None) -> _Texts:
+    if run is None:
+        return []
+    template = get_template(run.template_id)
+    name = template.name if template else run.template_id
+    step = (decision.step_index or 0) + 1
+    facts = [("Run", f"{name}, {run.id}, step {step} of {run.total_steps}")]
+    goal = run.inputs.get("goal")
+    if isinstance(goal, str):
+        return [*facts, ("Goal", goal)]
+    return [*facts, ("Inputs of the run", json.dumps(run.inputs, ensure_ascii=False))]
+
+
+def _steps_before(decision: Decision) -> list[str]:
+    if not decision.run_id:
+        return []
+    rows = RunStep.objects.filter(run_id=decision.run_id, index__lt=decision.step_index or 0)
+    newest = rows.order_by("-index").values_list("index", "name", "status")[:STEPS]
+    return [f"{index + 1}. {name}: {status}" for index, name, status in reversed(list(newest))]
+
+
+def _tool_facts(decision: Decision, row: ExecutionTarget | None) -> _Texts:
+    tool = _local_tool(decision, row)
+    if tool is not None:
+        effect = _EFFECTS[tool.effect]
+    elif row is not None and row.kind == TargetKind.DOCKER_RUNNER:
+        effect = "performed by the runner, once; what it changes is not known here"
+    else:
+        effect = "a request that changes something in Continuity"
+    facts = [("Effect", effect)]
+    if row is not None:
+        about = f"{row.kind}, {row.endpoint}" if row.endpoint else row.kind
+        facts.insert(0, ("Target", f"{row.name} ({about})"))
+    return facts
+
+
+def _local_tool(decision: Decision, row: ExecutionTarget | None) -> Tool | None:
+    is_remote = row is not None and row.kind == TargetKind.DOCKER_RUNNER
+    return None if is_remote else get_tool(decision.tool)
+
+
+def _previews(
+    decision: Decision, run: Run | None, row: ExecutionTarget | None, args: _Args
+) -> Iterator[CallPreview]:
+    tool = _local_tool(decision, row)
+    if tool is None:
+        if decision.tool == "bash.exec":
+            yield from _command_line(args)
+        return
+    preview_of = _PREVIEWS.get(tool.name)
+    if preview_of is None:
+        return
+    try:
+        tool.input_model.model_validate(args)
+    except ValidationError:  # the call will fail
+        return
+    yield from preview_of(tool, _workspace(decision, run, tool), args)
+
+
+def _command_line(args: _Args) -> Iterator[CallPreview]:
+    """Yield the program that the reference runner starts, with its environment and its folder."""
+    env, line = args.get("env") or {}, args.get("cmd")
+    if not isinstance(line, str) or not isinstance(env, Mapping):
+        return
+    set_env = [f"{name}={value}" for name, value in env.items()]
+    argv = [*(["env", *set_env] if set_env else []), "bash", "-c", line]
+    about = f"in the folder {args.get('cwd', '.')} of the runner"
+    yield CallPreview("Command line", shlex.join(argv), about)
+
+
+def _script(
+    tool: Tool, workspace: ProjectWorkspace, args: Mapping[str, Any]
+) -> Iterator[CallPreview]:
+    name, more = args["scriptName"], args.get("args", [])
+    scripts = find_script(workspace, name)
+    lines = [shlex.join(one.argv(more if one.event == name else [])) for one in scripts]
+    yield CallPreview("Command line", "\n".join(lines), "as package.json has it now")
+
+
+def _diff(
+    tool: Tool, workspace: ProjectWorkspace, args: Mapping[str, Any]
+) -> Iterator[CallPreview]:
+    deadline = time.monotonic() + _DIFF_S
+    text = proposed_diff(workspace, tool.name, args, deadline=deadline)
+    if len(text) > DIFF_MAX:
+        text, about = "", f"{len(text)} characters, more than {DIFF_MAX}: not shown"
+    else:
+        about = "against the file as it is now" if text else "the file would not change"
+    is_preview = args.get("dryRun") is True
+    about = f"{about}; this call writes nothing (dryRun)" if is_preview else about
+    yield CallPreview("Diff", text, about, is_diff=True)
+
+
+_PREVIEWS: Mapping[str, Callable[[Tool, ProjectWorkspace, _Args], Iterator[CallPreview]]] = {
+    "execute_command": _script,
+    "write_to_file": _diff,
+    "replace_in_file": _diff,
+}
+
+
+def _workspace(decision: Decision, run: Run | None, tool: Tool) -> ProjectWorkspace:
+    trust: TrustLevel = "remote" if run is not None and run.trust != "local" else "local"
+    caller = Caller(decision.principal_id, decision.tenant_id, decision.workspace_id, trust)
+    developer = None if run is None else run.options.get(DEVELOPER_TARGET)
+    target = find_target(caller, decision.target_id)
+    return open_target(caller, target, offered=None, developer_target=developer, tool=tool.name)

@@ -1,0 +1,103 @@
+"""Texts that a person decides by: whole, and with every character visible."""
+
+from __future__ import annotations
+
+import pytest
+
+from decisions.presentation.html import shown_html
+from decisions.presentation.visible_text import (
+    Fragment,
+    as_lines,
+    fragments_of,
+    parts_of,
+    secret_named,
+    visible,
+)
+
+
+def shown(text: str) -> str:
+    return as_lines(parts_of(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\u202eb\u2066c", "a⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩b⟨U+2066 LEFT-TO-RIGHT ISOLATE⟩c"),
+        ("r\u200bm\u200d\ufeff", "r⟨U+200B ZERO WIDTH SPACE⟩m⟨U+200D ZERO WIDTH JOINER⟩⟨U+FEFF"),
+        ("\u00ad\u3164\u2800", "⟨U+00AD SOFT HYPHEN⟩⟨U+3164 HANGUL FILLER⟩⟨U+2800 BRAILLE"),
+        ("\x1b[2K\x1b[1Aecho ok\r", "⟨ESC⟩[2K⟨ESC⟩[1Aecho ok⟨CR⟩"),
+        ("a\tb\x00\x08", "a⟨TAB⟩b⟨NUL⟩⟨BACKSPACE⟩"),
+        ("a \nb  ", "a⟨SPACE⟩↵\nb⟨SPACE × 2⟩"),
+        ("ls\n\n\n\n\nrm x", "ls⟨NEWLINE × 5⟩\nrm x"),
+        ("ok" + " " * 9 + "; rm", "ok⟨SPACE × 9⟩; rm"),
+        (" " * 41 + "rm", "⟨SPACE × 41⟩rm"),
+        ("#" * 65 + "rm", "⟨# × 65⟩rm"),
+        ("a\u00a0b\u3000c", "a⟨U+00A0 NO-BREAK SPACE⟩b⟨U+3000 IDEOGRAPHIC SPACE⟩c"),
+        ("x\u0338y\ufe0f", "x⟨U+0338 COMBINING LONG SOLIDUS OVERLAY⟩y⟨U+FE0F VARIATION"),
+        ("p\u0430ypal", "p\u0430⟨U+0430⟩ypal"),
+        ("\u0441\u043e\u0440\u0443", "\u0441⟨U+0441⟩\u043e⟨U+043E⟩\u0440⟨U+0440⟩\u0443⟨U+0443⟩"),
+        ("\uff52 \u2212rf \u037e", "\uff52⟨U+FF52⟩ \u2212⟨U+2212⟩rf \u037e⟨U+037E⟩"),
+        ("\u05e9\u05dc", "⟨U+05E9⟩⟨U+05DC⟩"),
+        ("⟨SPACE⟩", "⟨U+27E8 MATHEMATICAL LEFT ANGLE BRACKET⟩SPACE⟨U+27E9 MATHEMATICAL RIGHT"),
+        ("a\ud800", "a⟨U+D800⟩"),
+    ],
+)
+def test_characters_that_hide_something_are_written_out(text: str, expected: str) -> None:
+    assert shown(text).startswith(expected)
+
+
+def test_a_person_sees_a_character_that_reorders_a_text() -> None:
+    assert shown("a\u202eb") == "a⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git commit -m 'café naïve'",
+        "привет, мир",
+        "写文件，然后结束。",
+        "def f(a):\n    return a",
+        "a  b",
+    ],
+)
+def test_ordinary_texts_are_shown_as_they_are(text: str) -> None:
+    assert shown(text).replace("↵\n", "\n") == text
+
+
+def test_a_secret_stands_by_its_name_and_a_text_cannot_imitate_one() -> None:
+    assert shown(f"login {secret_named('credentials.password')}") == (
+        "login ⟨secret credentials.password⟩"
+    )
+    assert "⟨secret" not in shown("⟨secret credentials.password⟩")
+
+
+def test_fragments_cover_a_text_without_a_gap() -> None:
+    text = "".join(f"line {number} \u200b\n" for number in range(500)) + " " * 3_000 + "end"
+    fragments = list(fragments_of("cmd", text, "text", size=1_000))
+    assert sum(part.length for fragment in fragments for part in fragment.parts) == len(text)
+    assert fragments[0].range.startswith("characters 1 to ")
+    assert fragments[-1].range.endswith(f" to {len(text)} of {len(text)}")
+    assert all(fragment.cost < 1_200 for fragment in fragments)
+
+
+def test_a_short_text_is_one_fragment_without_a_range() -> None:
+    assert [one.range for one in fragments_of("cmd", "", "text", size=10)] == [""]
+    assert [one.range for one in fragments_of("cmd", "ls", "text", size=10)] == [""]
+
+
+def test_a_text_on_one_line_says_how_long_it_was() -> None:
+    assert visible("a\nb") == "a↵b"
+    assert visible("x" * 50, 10) == "xxxxxxxxxx⟨shortened; 50 characters⟩"
+
+
+def test_html_escapes_the_text_and_colours_the_lines_of_a_diff() -> None:
+    text = "@@ -1 +1 @@\n-<b>\n+<i>\n same"
+    html = str(shown_html(Fragment("Diff", "", tuple(parts_of(text)), is_diff=True)))
+    assert '<span class="shown-removed">-&lt;b&gt;<i class="shown-mark">↵</i>\n</span>' in html
+    assert '<span class="shown-added">+&lt;i&gt;' in html
+    assert html.endswith(" same")
+
+
+def test_html_marks_what_is_not_the_text_itself() -> None:
+    html = str(shown_html(Fragment("cmd", "", tuple(parts_of("a\u200b<script>")))))
+    assert html == 'a<b class="shown-mark">⟨U+200B ZERO WIDTH SPACE⟩</b>&lt;script&gt;'
