@@ -20,7 +20,7 @@ from decisions.infra.batches import delete_in_batches
 from decisions.infra.threads import in_thread
 from decisions.models import ChatAnswer
 from decisions.security.keys import macs
-from decisions.validation.json_digest import json_digest
+from decisions.validation.json_output import json_digest
 
 KEY_LIFETIME = timedelta(hours=24)
 _POLL_EVERY_S = 0.1

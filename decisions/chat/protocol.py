@@ -23,7 +23,7 @@ from decisions.continuity.owner import Owner
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Decision, DecisionKind, Event
-from decisions.validation.json_digest import json_digest
+from decisions.validation.json_output import json_digest
 
 INTENT_CHARS = 500  # of the request, as the intent of its forecast
 

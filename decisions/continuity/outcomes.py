@@ -26,7 +26,7 @@ from decisions.errors import (
 )
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, ConfirmationStatus, Decision, Outcome, OutcomeStatus
-from decisions.validation.json_digest import json_digest
+from decisions.validation.json_output import json_digest
 
 NOT_PENDING = "pending outcome not found"  # S2's text
 _ABOUT_THE_CALL = {"decision_id", "user_id"}

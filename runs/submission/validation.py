@@ -21,7 +21,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.trace_context import current_traceparent
 from decisions.next_actions import SEE_TEMPLATE, next_action
 from decisions.security.keys import macs
-from decisions.validation.json_digest import json_digest
+from decisions.validation.json_output import json_digest
 from decisions.validation.json_schema import check
 from runners.browser_sessions import find_session, new_session
 from runners.models import BrowserSession

@@ -15,7 +15,7 @@ from decisions.authorization.rule_history import CallGroup, RuleHistory, history
 from decisions.authorization.rule_reach import CallChange, RuleReach, known_calls, reach_of
 from decisions.models import PolicyRule
 from decisions.presentation.html import TONES, code, link_to, pill
-from decisions.validation.json_digest import json_digest
+from decisions.validation.json_output import json_digest
 
 CALLS_SHOWN = 200
 GROUPS_SHOWN = 50

@@ -10,7 +10,7 @@ import orjson
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from decisions.infra.json_line import escape_line_separators
+from decisions.validation.json_output import escape_line_separators
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.integers(0, 9) | st.text(st.characters(exclude_categories=["Cs"])),

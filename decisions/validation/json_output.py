@@ -1,6 +1,11 @@
-"""JSON that every line reader accepts as one line."""
+"""JSON that is written: its digest, and its form as one line for every reader."""
 
 from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
 
 # NEL and the two Unicode separators: some readers end a line at these and then wait for the rest
 # forever. In JSON they occur only inside strings, where they can be escaped.
@@ -9,6 +14,11 @@ _SEPARATORS = {
     "\u2028".encode(): b"\\u2028",
     "\u2029".encode(): b"\\u2029",
 }
+
+
+def json_digest(value: Any) -> bytes:
+    """Return the SHA-256 of a value's JSON with sorted keys; stored digests depend on it."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()
 
 
 def escape_line_separators(text: bytes) -> bytes:
