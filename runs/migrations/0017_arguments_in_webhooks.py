@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0015_no_unread_columns'),
+        ('runs', '0016_losses_without_progress'),
     ]
 
     operations = [
