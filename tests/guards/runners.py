@@ -589,8 +589,8 @@ _SCRIPTS = (
             "    transport.get_driver_env = _driver_environment  # type: ignore[attr-defined]\n",
             "",
         ),
-        failing_test="tests/runs/installation/test_demo_first_run.py::"
-        "test_only_continuitys_own_programs_have_secrets_in_their_environment",
+        failing_test="tests/runners/browser/pool/test_runtime.py::"
+        "test_driver_and_browser_do_not_inherit_the_secrets_of_their_process",
     ),
     Guard(
         "script-arguments",

@@ -106,6 +106,21 @@ def test_no_browser_is_started_before_it_is_needed(
     assert (runtime.launches, list(base.iterdir())) == (0, [])
 
 
+def test_driver_and_browser_do_not_inherit_the_secrets_of_their_process(
+    browser_loop: LoopThread,
+    runtime: BrowserRuntime,
+    base: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CONTINUITY_LLM_API_KEY", "canary-of-the-model")
+    browser_loop.submit(runtime.browser()).result(60)
+    family = psutil.Process().children(recursive=True)
+    texts = [_command_and_environment(process) for process in family]
+    own = [text for text in texts if b"run-driver" in text or str(base).encode() in text]
+    assert len(own) >= 2  # the driver and the browser
+    assert not [text for text in own if b"canary" in text]
+
+
 @pytest.mark.slow
 def test_many_sessions_at_once_share_one_browser(
     runtime: BrowserRuntime, reader: Reader, page_server: PageServer
