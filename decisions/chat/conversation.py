@@ -25,7 +25,7 @@ from decisions.continuity.owner import Owner
 from decisions.infra.batches import delete_in_batches
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
-from decisions.security.logs import redact
+from decisions.security.logs import redact, redact_value
 
 LAST_MESSAGE_CHARS = 4000  # of the last message, which the next one may refer to
 IDLE_LIFETIME = timedelta(days=30)  # of a conversation, after its last message
@@ -92,7 +92,8 @@ def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
     """Return a message in its conversation, a new one if needed. Writes nothing."""
     row, message = _conversation(owner, call.get("session_id")), redact(call["message"])
     row.hints_off = row.hints_off or declines_hints(message)
-    given = {slot: redact(str(value)) for slot, value in call.get("slots", {}).items()}
+    texts = {slot: str(value) for slot, value in call.get("slots", {}).items()}
+    given = redact_value(texts)
     if row.request and not is_new_request(message):
         request, answers = row.request, (*row.answers, message)
         slots = {**row.slots, **answers_in(message, row.asked), **given}

@@ -178,7 +178,9 @@ class Execution:
             return change
         events = [self.resources.mask_event(event) for event in start_events(row, planned)]
         change = replace(change, events=[*change.events, *events])
-        first = admit_first_call(self.run, row, planned, self.template, self.resources.masker)
+        first = admit_first_call(
+            self.run, row, planned, self.template, self.resources.secret_masker
+        )
         if first is None:
             return change
         self.first_calls[row.index] = first
@@ -240,7 +242,8 @@ class Execution:
 
     def _conclude(self) -> None:
         views = self._before(len(self.steps))
-        ending = ending_of(self.template.conclude(self.inputs, views), self.template.result_schema)
+        conclusion = self.resources.mask_conclusion(self.template.conclude(self.inputs, views))
+        ending = ending_of(conclusion, self.template.result_schema)
         hit("before_ending")
         self._write([], ending)
         hit("after_ending")
@@ -336,7 +339,8 @@ class Execution:
             error["step"] = step_records.event_data(self.steps[late[0]])
         self.running.cancel(running)
         changes = [step_records.failed(self.steps[index], error) for index in running]
-        so_far = self.template.conclude(self.inputs, self._before(len(self.steps)))
+        before = self._before(len(self.steps))
+        so_far = self.resources.mask_conclusion(self.template.conclude(self.inputs, before))
         self._write(changes, unfinished_ending(self.run, self.steps.values(), error, so_far))
 
     def _fail_all(self, error: Mapping[str, Any]) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 from django.conf import settings
 
 from decisions.security.masking import Masker
+from decisions.security.url_credentials import credentials_in_urls
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
 from runs.models import UNFINISHED, Run
 from runs.queue.leases import Lease
 from runs.sessions.named import NamedSession
 from runs.submission.secret_inputs import Secrets, read_secrets
+from runs.task_templates.base import Conclusion
 
 AGENT = "agent_task"
 MIN_KEY_CHARS = 16  # a shorter model API key is a placeholder, and may be a common word
@@ -25,13 +27,15 @@ class RunResources:
 
     Attributes:
         secrets: the secret inputs, for the steps that need them.
-        masker: removes secrets from everything that the run writes.
+        masker: removes secrets, and credentials in the URLs of the inputs, from everything that the
+            run writes.
+        secret_masker: removes the secrets alone, from what a person decides on.
         session: the named session; None where the run owns its session.
     """
 
     def __init__(self, lease: Lease) -> None:
         self._run, self._in_flight_calls = lease.run, lease.in_flight_calls
-        self.secrets, self.masker = Secrets(), Masker()
+        self.secrets, self.masker, self.secret_masker = Secrets(), Masker(), Masker()
         self.session = None if lease.run.owns_session else NamedSession(lease.run, lease.worker_id)
 
     def load(self) -> None:
@@ -41,13 +45,31 @@ class RunResources:
             SessionNotFound: The session was closed after the submit, or its state cannot be read.
         """
         self.secrets = read_secrets(self._run)
-        self.masker = self.secrets.masker(*_model_keys(self._run))
+        keys = _model_keys(self._run)
+        self.secret_masker = self.secrets.masker(*keys)
+        self.masker = self.secrets.masker(*keys, *credentials_in_urls(self._run.inputs))
         if self.session is not None:
             self.session.load_state()
 
     def mask_event(self, event: NewEvent) -> NewEvent:
         """Return an event without secrets."""
         return NewEvent(event.type, self.masker.value(event.data)) if self.masker else event
+
+    def mask_conclusion(self, conclusion: Conclusion) -> Conclusion:
+        """Return a template's conclusion without secrets. A next action that has one is left out:
+        masked it would be another call.
+        """
+        if not self.masker:
+            return conclusion
+        mask = self.masker.value
+        return replace(
+            conclusion,
+            result=mask(conclusion.result),
+            error=mask(conclusion.error),
+            summary=mask(conclusion.summary),
+            warnings=mask(list(conclusion.warnings)),
+            next_actions=[one for one in conclusion.next_actions if mask(one) == one],
+        )
 
     def ends_use_of_secrets(self, changes: Iterable[StepChange]) -> bool:
         """Return whether these changes end the last step that needs the secrets."""
@@ -74,6 +96,7 @@ class RunResources:
         return {
             "secrets": self.secrets.of_step(step_index),
             "masker": self.masker,
+            "secret_masker": self.secret_masker,
             "in_flight_calls": self._in_flight_calls,
         }
 

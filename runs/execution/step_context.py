@@ -66,7 +66,8 @@ class StepRun:
         call_records: the calls that this attempt made, for their audit events.
         in_flight_calls: ids of calls recorded as started under this lease and not as ended.
         secrets: the run's secret inputs by dotted path, if the step needs them.
-        masker: removes them from what the step stores.
+        masker: removes them, and credentials in URLs, from what the step stores.
+        secret_masker: removes the secret inputs alone, from what a person decides on.
         replay: the calls made before the step was suspended; None where it was not.
         calls: the calls of this attempt, replayed ones too, in order, with their outcomes.
         had_page: the step was suspended with a page open, which the person decided about.
@@ -87,6 +88,7 @@ class StepRun:
     in_flight_calls: list[str] = field(default_factory=list)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     masker: Masker = field(default_factory=Masker)
+    secret_masker: Masker = field(default_factory=Masker)
     replay: Sequence[Mapping[str, Any]] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     had_page: bool = False
@@ -123,7 +125,7 @@ class StepRun:
             self.run,
             index=self.index,
             call=StepCall(tool, args, target_id, remote),
-            masker=self.masker,
+            masker=self.secret_masker,
             number=len(self.calls),
             may_have_confirmation=self.replay is not None,
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from decisions.errors import Refused
 from decisions.infra.ids import new_id
+from decisions.security.url_credentials import mask_url_credentials
 from decisions.validation.storable import storable
 from runners.browser.parameters import RESERVE_SECONDS
 from runners.errors import NavigationTimeout, ToolBroken, ToolFailed
@@ -36,7 +37,7 @@ def event_data(row: RunStep) -> dict[str, Any]:
     """Return the data that every event of a step has: its index, its name, and its URL if any."""
     data: dict[str, Any] = {"step": row.index, "name": row.name}
     if isinstance(row.input.get("url"), str):
-        data["url"] = row.input["url"][:500]
+        data["url"] = mask_url_credentials(row.input["url"])[:500]
     return data
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from decisions.security.url_credentials import mask_url_credentials
 from decisions.validation.storable import storable
 from runs.lifecycle.changes import StepChange, Transition
 from runs.models import Run, RunStep, StepStatus
@@ -15,7 +16,7 @@ def new_row(run: Run, index: int, plan: StepPlan) -> RunStep:
     return RunStep(
         run_id=run.id,
         index=index,
-        name=plan.name,
+        name=mask_url_credentials(plan.name),
         effect=plan.effect,
         effect_key=f"{run.id}:{index}",
         input=storable(dict(plan.input)),

@@ -1262,6 +1262,28 @@ _SECURITY = (
         "test_secrets_are_removed_from_the_inputs_and_encrypted",
     ),
     Guard(
+        "url-credentials",
+        "A credential in the query of a run's URL is masked in what callers read",
+        Patch(
+            "runs/execution/resources.py",
+            old="self.secrets.masker(*keys, *credentials_in_urls(self._run.inputs))",
+            new="self.secret_masker",
+        ),
+        failing_test="tests/runs/task_templates/test_url_credentials_stored_nowhere.py::"
+        "test_a_credential_in_a_url_is_in_no_event_step_result_artifact_or_page",
+    ),
+    Guard(
+        "chat-secret-slots",
+        "The value of a chat slot that is named as a secret is not stored",
+        Patch(
+            "decisions/chat/conversation.py",
+            old="    given = redact_value(texts)\n",
+            new="    given = {slot: redact(text) for slot, text in texts.items()}\n",
+        ),
+        failing_test="tests/decisions/chat/test_chat.py::"
+        "test_the_value_of_a_slot_that_is_named_as_a_secret_is_not_stored[password]",
+    ),
+    Guard(
         "token-digest",
         "A bearer token is stored as a keyed digest only",
         (

@@ -222,6 +222,17 @@ def test_a_secret_in_a_slot_is_not_stored(send_chat: SendChat) -> None:
     assert secret not in str(rows)
 
 
+@pytest.mark.parametrize("slot", ["password", "db_password", "api_key", "authorization"])
+def test_the_value_of_a_slot_that_is_named_as_a_secret_is_not_stored(
+    send_chat: SendChat, slot: str
+) -> None:
+    secret = "correct horse battery"
+    answer = send_chat(HARMLESS, slots={**KNOWN_SLOTS, slot: secret})
+    assert Decision.objects.get().arguments["slots"][slot] == "***"
+    models = (Decision, Event, Conversation, Outcome, AuditEntry)
+    assert secret not in str([answer, *(list(model.objects.values()) for model in models)])
+
+
 def test_the_reply_is_in_the_language_of_the_message(send_chat: SendChat) -> None:
     assert "需要先由人确认" in send_chat("把生产库的订单表删了")["response"]
     assert "confirmation" in send_chat(RISKY)["response"]
