@@ -10,6 +10,7 @@ from django.conf import settings
 
 from decisions.security.masking import Masker
 from decisions.security.url_credentials import credentials_in_urls
+from runs.journal.outcome import masked_conclusion
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
 from runs.models import UNFINISHED, Run
@@ -56,20 +57,8 @@ class RunResources:
         return NewEvent(event.type, self.masker.value(event.data)) if self.masker else event
 
     def mask_conclusion(self, conclusion: Conclusion) -> Conclusion:
-        """Return a template's conclusion without secrets. A next action that has one is left out:
-        masked it would be another call.
-        """
-        if not self.masker:
-            return conclusion
-        mask = self.masker.value
-        return replace(
-            conclusion,
-            result=mask(conclusion.result),
-            error=mask(conclusion.error),
-            summary=mask(conclusion.summary),
-            warnings=mask(list(conclusion.warnings)),
-            next_actions=[one for one in conclusion.next_actions if mask(one) == one],
-        )
+        """Return a template's conclusion without secrets."""
+        return masked_conclusion(conclusion, self.masker)
 
     def ends_use_of_secrets(self, changes: Iterable[StepChange]) -> bool:
         """Return whether these changes end the last step that needs the secrets."""

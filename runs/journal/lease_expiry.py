@@ -17,8 +17,15 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from decisions.audit.record import AuditEvent
 from decisions.infra.processes import has_ended
 from decisions.infra.staleness import ChangeWatch
+from decisions.security.masking import Masker
+from decisions.security.url_credentials import credentials_in_urls
 from runners.browser_sessions import detach_sessions
-from runs.journal.outcome import error_object, failed_ending, unfinished_ending
+from runs.journal.outcome import (
+    error_object,
+    failed_ending,
+    masked_conclusion,
+    unfinished_ending,
+)
 from runs.journal.step_records import step_view
 from runs.journal.writer import Ending, end_run
 from runs.lifecycle.changes import Plus, Transition
@@ -167,4 +174,5 @@ def _ending(run: Run, worker_id: str) -> Ending:
     except Exception:  # the run fails anyway
         log.exception("the template cannot conclude a failed run", extra={"runId": run.id})
         return failed_ending(error)
+    conclusion = masked_conclusion(conclusion, Masker(credentials_in_urls(run.inputs)))
     return unfinished_ending(run, steps, error, conclusion)

@@ -15,6 +15,7 @@ from artifacts.services import StoredBlob, store_blob
 from decisions.infra.clock import now_ms
 from decisions.infra.ids import new_id
 from decisions.next_actions import NextAction, next_action
+from decisions.security.masking import Masker
 from decisions.validation.storable import storable, storable_text
 from runners.tools.base import Effect
 from runs.journal import writer
@@ -85,6 +86,23 @@ def canceled_columns(run: Run, *, by: str, reason: str) -> dict[str, Any]:
         again=is_harmless and not run.holds_secrets,
     )
     return {"error": error, "result_summary": message[:500], "next_actions": storable(actions)}
+
+
+def masked_conclusion(conclusion: Conclusion, masker: Masker) -> Conclusion:
+    """Return a template's conclusion with the masker's values masked. A next action that has one is
+    left out: masked it would be another call.
+    """
+    if not masker:
+        return conclusion
+    mask = masker.value
+    return replace(
+        conclusion,
+        result=mask(conclusion.result),
+        error=mask(conclusion.error),
+        summary=mask(conclusion.summary),
+        warnings=mask(list(conclusion.warnings)),
+        next_actions=[one for one in conclusion.next_actions if mask(one) == one],
+    )
 
 
 def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -> Ending:

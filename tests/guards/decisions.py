@@ -1241,7 +1241,7 @@ _SECURITY = (
     Guard(
         "chat-redacts-slots",
         "A secret in a slot of a chat message is not stored",
-        Patch(_CONVERSATION, old="redact(str(value))", new="str(value)"),
+        Patch(_CONVERSATION, old="given = redact_value(texts)", new="given = texts"),
         failing_test="tests/decisions/chat/test_chat.py::test_a_secret_in_a_slot_is_not_stored",
     ),
     Guard(
