@@ -26,7 +26,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.db import (
@@ -82,9 +81,9 @@ _LAST_ID = """
 _PAGE = """
     SELECT {columns}, s.position, s.entry_id, s.mac, s.prev, s.hash
     FROM decisions_auditentry e LEFT JOIN decisions_auditseal s ON s.entry_id = e.id
-    WHERE e.id >= %s {more} ORDER BY e.id LIMIT %s
+    WHERE {condition} ORDER BY e.id LIMIT %s
 """
-_RECENT = "AND e.created_at >= %s"
+_RECENT = "SELECT id FROM decisions_auditentry WHERE created_at >= %s"
 log = logging.getLogger(__name__)
 
 
@@ -110,6 +109,14 @@ class _Found:
     def is_sealed(self) -> bool:
         """Whether the sealer wrote the seal, for this row."""
         return self.seal is not None and self.seal.mac == self.row.mac and is_our_link(*self.seal)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The rows that were read in one transaction, and how many of them were sealed."""
+
+    found: list[_Found]
+    sealed: int
 
 
 class Sealer:
@@ -184,24 +191,28 @@ class Sealer:
         """Seal the rows of the last seconds that have an id below the mark."""
         if time.monotonic() < self._recent_due:
             return 0
-        started_at = datetime.now(UTC)
+        started_at, sealed = datetime.now(UTC), 0
         since = connection.ops.adapt_datetimefield_value(self._recent_from - RECENT)
-        sealed, is_complete = self._seal_from(LOWEST_ID, _RECENT, [since])
-        if is_complete:
-            self._recent_from = started_at
-            self._recent_due = time.monotonic() + RECENT_EVERY_S
+        # The ids first: in one query with the order, the database might read the whole log.
+        ids = sorted(row_id for (row_id,) in fetch_stored(_RECENT, [since]))
+        for start in range(0, len(ids), BATCH_SIZE):
+            batch = ids[start : start + BATCH_SIZE]
+            condition = f"e.id IN ({', '.join(['%s'] * len(batch))})"
+            done = self._seal_page(condition, batch)
+            if done is None or self._stopping.is_set():
+                return sealed
+            sealed += done.sealed
+        self._recent_from = started_at
+        self._recent_due = time.monotonic() + RECENT_EVERY_S
         return sealed
 
     def look_back(self) -> None:
         """Seal rows in the next page of the whole log, whatever their ids and times."""
-        with _sealing_lock() as is_held:
-            if not is_held:
-                return
-            found = _page(self._look_back_from)
-            before, head = self._seal(found)
-        self._save_head(before, head)
-        if len(found) == BATCH_SIZE:
-            self._look_back_from = id_after(found[-1].row.id)
+        done = self._seal_page("e.id >= %s", [self._look_back_from])
+        if done is None:
+            return
+        if len(done.found) == BATCH_SIZE:
+            self._look_back_from = id_after(done.found[-1].row.id)
         else:
             self._look_back_from = LOWEST_ID
             self._look_back_due = time.monotonic() + LOOK_BACK_EVERY_S
@@ -217,24 +228,31 @@ class Sealer:
         self._recent_from = min(self._recent_from, datetime.fromtimestamp(checkpoint.at, UTC))
         return checkpoint.next_id
 
-    def _seal_from(
-        self, first: int, more: str = "", params: Sequence[Any] = ()
-    ) -> tuple[int, bool]:
+    def _seal_from(self, first: int) -> tuple[int, bool]:
         """Seal the rows from an id on; return their number, and whether all rows were seen."""
         sealed = 0
         while True:
-            with _sealing_lock() as is_held:
-                if not is_held:
-                    return sealed, False
-                found = _page(first, more, params)
-                before, head = self._seal(found)
-            self._save_head(before, head)
-            sealed += head.position - before.position
-            if len(found) < BATCH_SIZE:
+            done = self._seal_page("e.id >= %s", [first])
+            if done is None:
+                return sealed, False
+            sealed += done.sealed
+            if len(done.found) < BATCH_SIZE:
                 return sealed, True
             if self._stopping.is_set():
                 return sealed, False
-            first = id_after(found[-1].row.id)
+            first = id_after(done.found[-1].row.id)
+
+    def _seal_page(self, condition: str, params: Sequence[int]) -> _Page | None:
+        """Seal the first rows of a condition in one transaction, and save the new head; None if
+        another sealer holds the lock.
+        """
+        with _sealing_lock() as is_held:
+            if not is_held:
+                return None
+            found = _select(condition, params)
+            before, head = self._seal(found)
+        self._save_head(before, head)
+        return _Page(found, head.position - before.position)
 
     def _seal(self, found: list[_Found]) -> tuple[ChainHead, ChainHead]:
         """Add the rows to the chain that can be; return its head before and after."""
@@ -338,9 +356,9 @@ def _fault_of(found: _Found) -> str | None:
     return f"seal {found.seal.position} has its id and is forged"
 
 
-def _page(first: int, more: str = "", params: Sequence[Any] = ()) -> list[_Found]:
-    statement = _PAGE.format(columns=row_columns(), more=more)
-    rows = fetch_stored(statement, [first, *params, BATCH_SIZE])
+def _select(condition: str, params: Sequence[int]) -> list[_Found]:
+    statement = _PAGE.format(columns=row_columns(), condition=condition)
+    rows = fetch_stored(statement, [*params, BATCH_SIZE])
     width = len(StoredRow._fields)
     return [
         _Found(

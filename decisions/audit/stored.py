@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, NoReturn
 
 import orjson
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from decisions.audit.record import canonical, is_mac_of
 
@@ -55,7 +55,17 @@ def row_columns() -> str:
 
 def fetch_stored(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Execute a query and return its rows; bytes that are not UTF-8 become lone surrogates."""
-    with connection.cursor() as cursor, _lenient_text():
+    try:
+        return _fetch(statement, params)
+    except DatabaseError:
+        if connection.vendor == "postgresql":  # which stores no such text
+            raise
+    with _lenient_text():  # slower
+        return _fetch(statement, params)
+
+
+def _fetch(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
         cursor.execute(statement, params)
         found: list[tuple[Any, ...]] = cursor.fetchall()
         return found
@@ -63,10 +73,7 @@ def fetch_stored(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]
 
 @contextmanager
 def _lenient_text() -> Iterator[None]:
-    """Let SQLite return text that is not UTF-8; PostgreSQL stores none."""
-    if connection.vendor == "postgresql":
-        yield
-        return
+    """Let SQLite return text that is not UTF-8."""
     database = connection.connection
     database.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     try:
@@ -110,8 +117,16 @@ def parse_metadata(text: str) -> Any:
             texts of the same value are refused, because other readers may read them differently:
             a repeated key, or on SQLite a key with an escape.
     """
+    is_sqlite = connection.vendor == "sqlite"
+    encode = _ASCII.encode if is_sqlite else _UNICODE.encode
+    try:
+        fast = orjson.loads(text)
+        if encode(fast) == text:  # so it repeats no key, and no number loses a digit
+            return fast
+    except (orjson.JSONDecodeError, RecursionError):
+        pass  # a lone surrogate, for example
     metadata = _DECODER.decode(text)
-    if connection.vendor == "sqlite" and json.dumps(metadata) != text:
+    if is_sqlite and encode(metadata) != text:
         raise ValueError("its metadata is not written as Continuity writes it")
     return metadata
 
@@ -136,6 +151,7 @@ def _constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+_ASCII, _UNICODE = json.JSONEncoder(), json.JSONEncoder(ensure_ascii=False)
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
 
 

@@ -861,7 +861,7 @@ _AUDIT_LOG = (
     Guard(
         "checkpoint-is-saved",
         "The newest head of the chain is saved outside of the database",
-        Patch(_SEALER, old="            self._save_head(before, head)\n", new=""),
+        Patch(_SEALER, old="        self._save_head(before, head)\n", new=""),
         failing_test=f"{_SEALING}::test_the_newest_head_is_stored_outside_the_database",
     ),
     Guard(

@@ -165,14 +165,14 @@ def test_a_sealer_starts_where_the_checkpoint_was_saved(
         record(audit_event(f"run_{number}"))
         sealer.seal_all()
     record(audit_event("last"))
-    read_page = sealer_module._page
+    read_page = sealer_module._select
 
     def count_and_read(*args: Any) -> Any:
         found = read_page(*args)
         read.append(len(found))
         return found
 
-    monkeypatch.setattr(sealer_module, "_page", count_and_read)
+    monkeypatch.setattr(sealer_module, "_select", count_and_read)
     assert sealer_by_id().seal_all() == 1
     assert sum(read) <= 3
 
