@@ -252,8 +252,8 @@ def edit_into_a_long_fraction(log: Log) -> None:
 
 def edit_the_era(log: Log) -> None:
     attack(
-        "UPDATE {rows} SET created_at = (left(created_at::text, 26) || '+00 BC')::timestamptz"
-        " WHERE id = %(id)s",
+        "UPDATE {rows} SET created_at = (to_char(created_at AT TIME ZONE 'UTC',"
+        " 'YYYY-MM-DD HH24:MI:SS.US') || '+00 BC')::timestamptz WHERE id = %(id)s",
         id=log.ids[4],
     )
 
