@@ -78,6 +78,7 @@ def test_competing_transitions_cause_no_deadlock(
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(SOAK_SECONDS + 300)
 def test_competing_processes_cause_no_deadlock_for_ten_minutes(
     installation: FaultInstallation,
 ) -> None:
@@ -101,8 +102,12 @@ def test_competing_processes_cause_no_deadlock_for_ten_minutes(
         for seed in range(ACTORS)
     ]
     made: Counter[str] = Counter()
-    for process in processes:
-        output, errors = process.communicate(timeout=SOAK_SECONDS + 120)
-        assert process.returncode == 0, errors[-2000:]
-        made += Counter(json.loads(output))
+    try:
+        for process in processes:
+            output, errors = process.communicate(timeout=SOAK_SECONDS + 120)
+            assert process.returncode == 0, errors[-2000:]
+            made += Counter(json.loads(output))
+    finally:
+        for process in processes:
+            process.kill()
     check(made, deadlocks)
