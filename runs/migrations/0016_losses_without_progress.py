@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("runs", "0016_arguments_in_webhooks"),
+        ("runs", "0015_no_unread_columns"),
     ]
 
     operations = [
