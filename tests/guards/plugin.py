@@ -38,10 +38,15 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def remove_by_sql(django_db_setup: None, django_db_blocker: Any) -> None:
+def remove_by_sql(
+    django_db_setup: None, django_db_blocker: Any, request: pytest.FixtureRequest
+) -> None:
     """Run the statements in the test database before the first test."""
     statements = os.environ.get("CONTINUITY_TEST_GUARD_SQL")
-    if statements is None:
+    commits = any(
+        "transactional_db" in getattr(item, "fixturenames", ()) for item in request.session.items
+    )
+    if statements is None or not (statements or commits):
         return
     from django.db import connection
 
