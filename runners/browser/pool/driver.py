@@ -11,7 +11,8 @@ from runners.child_environment import PROXIES, child_environment
 if TYPE_CHECKING:
     from playwright.async_api import Playwright
 
-_temp_folder: ContextVar[Path] = ContextVar("temp_folder")
+# The default is for drivers that other code of this process starts.
+_temp_folder: ContextVar[Path | None] = ContextVar("temp_folder", default=None)
 
 
 async def start_driver(temp_folder: Path) -> Playwright:
@@ -20,8 +21,8 @@ async def start_driver(temp_folder: Path) -> Playwright:
     from playwright._impl import transport
     from playwright.async_api import async_playwright
 
-    # Playwright has no option for it. The function is replaced once, and reads the folder from the
-    # context of the task that starts the driver.
+    # Playwright has no option for it. The function is replaced once, for all drivers of this
+    # process, and reads the folder from the context of the task that starts the driver.
     transport.get_driver_env = _driver_environment  # type: ignore[attr-defined]
     reset = _temp_folder.set(temp_folder)
     try:
@@ -36,4 +37,6 @@ def browser_environment(**values: str) -> dict[str, str]:
 
 
 def _driver_environment() -> dict[str, str]:
-    return child_environment(TMPDIR=str(_temp_folder.get()), PW_LANG_NAME="python")
+    folder = _temp_folder.get()
+    more = {} if folder is None else {"TMPDIR": str(folder)}
+    return child_environment(**more, PW_LANG_NAME="python")
