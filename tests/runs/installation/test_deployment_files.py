@@ -174,6 +174,11 @@ def test_the_seccomp_profiles_allow_sandboxes_and_deny_kernel_calls(
     assert SERVICES[service]["cap_drop"] == ["ALL"]
 
 
+@pytest.mark.parametrize("service", sorted(set(SERVICES) - OWN_SERVICES))
+def test_services_of_other_programs_write_no_core_dumps(service: str) -> None:
+    assert SERVICES[service]["ulimits"] == {"core": 1}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("docker-compose") is None, reason="needs docker-compose")
 def test_docker_compose_accepts_the_file() -> None:
