@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import Error
@@ -35,9 +37,10 @@ from runs.websockets.live_viewer import PageSubscription, subscribe_to_page
 END = "/live"
 PATIENCE_S = 5.0  # after this long without a message from a worker there is no page to show
 PER_SECOND = 60  # frames of input; frames of a faster client wait in its socket
-VIEWERS_MAX = 32  # per process
+VIEWERS_MAX = 32  # per process,
+VIEWERS_OF_CALLER_MAX = 8  # and of these, of one caller
 TOO_MANY = 4429
-_viewers: set[int] = set()
+_viewers: Counter[str] = Counter()  # open live pages, by the id of the caller
 
 
 def is_live_path(path: str) -> bool:
@@ -55,23 +58,41 @@ async def _serve(socket: TaskSocket, caller: Principal) -> None:
     from redis import RedisError
 
     await socket.get_task(caller)  # closes the socket if the caller may not read the task
-    if len(_viewers) >= VIEWERS_MAX:
+    with _counted(caller):
+        try:
+            async with subscribe_to_page(socket.task_id) as (subscription, receiving):
+                page = LivePageSocket(socket, caller, subscription)
+                await run_until_first(
+                    page.send_messages(),
+                    page.receive_input(),
+                    page.check(),
+                    subscription.announce(),
+                    receiving,
+                )
+        except (RedisError, OSError):
+            raise CloseSocket(GOING_AWAY, "live pages are unavailable; reconnect later") from None
+
+
+@contextmanager
+def _counted(caller: Principal) -> Iterator[None]:
+    """Count a live page as long as it is open.
+
+    Raises:
+        CloseSocket: This process serves its maximum already, or that of the caller.
+    """
+    if _viewers.total() >= VIEWERS_MAX:
         raise CloseSocket(TOO_MANY, "too many live pages are open on this server")
-    _viewers.add(id(socket))
+    if _viewers[caller.id] >= VIEWERS_OF_CALLER_MAX:
+        raise CloseSocket(
+            TOO_MANY, f"you have {VIEWERS_OF_CALLER_MAX} live pages open: close one first"
+        )
+    _viewers[caller.id] += 1
     try:
-        async with subscribe_to_page(socket.task_id) as (subscription, receiving):
-            page = LivePageSocket(socket, caller, subscription)
-            await run_until_first(
-                page.send_messages(),
-                page.receive_input(),
-                page.check(),
-                subscription.announce(),
-                receiving,
-            )
-    except (RedisError, OSError):
-        raise CloseSocket(GOING_AWAY, "live pages are unavailable; reconnect later") from None
+        yield
     finally:
-        _viewers.discard(id(socket))
+        _viewers[caller.id] -= 1
+        if not _viewers[caller.id]:
+            del _viewers[caller.id]
 
 
 class LivePageSocket:

@@ -283,6 +283,24 @@ def test_the_number_of_viewers_is_limited(
         assert task_socket.close_code() == websockets_live.TOO_MANY
 
 
+def test_one_caller_cannot_take_the_live_pages_of_others(
+    web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websockets_live, "VIEWERS_OF_CALLER_MAX", 1)
+    task_id = make_task("say hi")
+    other = create_token(name="other")
+    with open_live_page(web, task_id, token=token) as first:
+        first.request(PING)
+        with open_live_page(web, task_id, token=token) as second:
+            with pytest.raises(ConnectionClosed, match="you have 1 live pages open"):
+                second.request(PING)
+            assert second.close_code() == websockets_live.TOO_MANY
+        with open_live_page(web, task_id, token=other) as of_another:
+            assert of_another.request(PING)["type"] == "pong"
+    with open_live_page(web, task_id, token=token) as again:
+        assert again.request(PING)["type"] == "pong"
+
+
 def test_frames_of_a_fast_client_are_handled_at_a_limited_rate(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1797,8 +1797,20 @@ _LIVE_GUARDS = (
     Guard(
         "live-viewers",
         "One process serves at most VIEWERS_MAX live pages",
-        Patch("runs/websockets/live.py", old="if len(_viewers) >= VIEWERS_MAX:", new="if False:"),
+        Patch(
+            "runs/websockets/live.py", old="if _viewers.total() >= VIEWERS_MAX:", new="if False:"
+        ),
         failing_test=f"{LIVE_SOCKET}::test_the_number_of_viewers_is_limited",
+    ),
+    Guard(
+        "live-viewers-of-caller",
+        "One caller has at most VIEWERS_OF_CALLER_MAX of them",
+        Patch(
+            "runs/websockets/live.py",
+            old="if _viewers[caller.id] >= VIEWERS_OF_CALLER_MAX:",
+            new="if False:",
+        ),
+        failing_test=f"{LIVE_SOCKET}::test_one_caller_cannot_take_the_live_pages_of_others",
     ),
     Guard(
         "live-input-rate",
