@@ -29,6 +29,7 @@ from decisions.errors import (
     as_dict,
 )
 from decisions.infra.ids import new_id
+from decisions.infra.lock_timeout import is_lock_timeout
 
 ADMIN = "/admin"  # answers with HTML pages; everything else with JSON
 log = logging.getLogger(__name__)
@@ -71,6 +72,12 @@ class StorageUnavailable(NotReady):
     """The database or the artifact storage is unavailable."""
 
     recovery = "Try again in a few seconds; /readyz shows which part is unavailable."
+
+
+class StorageBusy(StorageUnavailable):
+    """Another transaction held a lock of the database for too long."""
+
+    recovery = "Try again in a few seconds. If it fails again, give the operator the error id."
 
 
 def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
@@ -125,6 +132,8 @@ def _unexpected(error: BaseException | None) -> InternalError | StorageUnavailab
         return StorageUnavailable("The artifact storage is unavailable.", details=details)
     if isinstance(error, OperationalError | InterfaceError):
         details = {"errorId": error_id, "causeCode": "STORAGE_UNAVAILABLE"}
+        if is_lock_timeout(error):
+            return StorageBusy("A lock in the database was not released in time.", details=details)
         return StorageUnavailable("The database is unavailable.", details=details)
     return InternalError("The call failed: internal error.", details={"errorId": error_id})
 

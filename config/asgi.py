@@ -28,6 +28,7 @@ from artifacts.api.uploads import UPLOAD_PATH  # noqa: E402
 from artifacts.storage.staging import read_ticket  # noqa: E402
 from config.api_errors import error_response  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
+from decisions.infra.lock_timeout import limit_lock_waits  # noqa: E402
 from decisions.validation.json_input import CALL_LIMIT  # noqa: E402
 from mcp_server.http.lazy_loading import PATHS, LazyMcpApplication  # noqa: E402
 from runners.targets.runner_endpoint import close_connections  # noqa: E402
@@ -219,4 +220,5 @@ async def _refuse(send: Any, refusal: Refused) -> None:
     await send({"type": "http.response.body", "body": response.content})
 
 
+limit_lock_waits()
 application = Dispatcher()

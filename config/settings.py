@@ -73,6 +73,7 @@ else:
     # As in libpq's URIs, the host can be the percent-encoded directory of a socket.
     _database["HOST"] = unquote(_database.get("HOST") or "")
 DATABASES = {"default": {**_database, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}}
+DATABASE_LOCK_TIMEOUT_MS = 20_000  # of calls on PostgreSQL; `timeout` above is that of SQLite
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- redis: wake-ups, streaming, throttling; losing its data does no harm ------------------------

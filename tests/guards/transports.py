@@ -1795,6 +1795,13 @@ _LIVE_GUARDS = (
         failing_test=f"{LIVE_SOCKET}::test_a_viewer_whose_token_is_revoked_is_disconnected",
     ),
     Guard(
+        "lock-timeout",
+        "A call waits for a lock of PostgreSQL for a limited time",
+        Patch("config/asgi.py", old="limit_lock_waits()\n", new=""),
+        failing_test="tests/decisions/infra/test_lock_timeout.py"
+        "::test_a_call_answers_503_if_a_lock_is_not_released_in_time",
+    ),
+    Guard(
         "live-viewers",
         "One process serves at most VIEWERS_MAX live pages",
         Patch(

@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
+from decisions.infra.lock_timeout import limit_lock_waits
 from mcp_server.server import ContinuityServer
 from mcp_server.stdio.descriptors import StdioDescriptors, take_over_stdio
 from mcp_server.stdio.local_stack import StdioTransport
@@ -52,6 +53,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve; exit with status 2 if an option is invalid."""
         stdio = take_over_stdio()
+        limit_lock_waits()
         names = options["toolsets"]
         toolsets = names.split(",") if names is not None else settings.CONTINUITY_MCP_TOOLSETS
         toolsets = [name.strip() for name in toolsets if name.strip()]
