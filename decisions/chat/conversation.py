@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,13 +19,20 @@ from decisions.chat.analysis.intake import (
 )
 from decisions.chat.analysis.language import Language, language_of
 from decisions.chat.analysis.reality_first import declines_hints
-from decisions.chat.exact_request import ExactRequest, answered_request, exact_request
+from decisions.chat.exact_request import (
+    EarlierTexts,
+    RequestTexts,
+    earlier_texts,
+    mask_words,
+    pending_request,
+)
 from decisions.chat.risk.detection import Finding, find_risk
 from decisions.continuity.owner import Owner
 from decisions.infra.batches import delete_in_batches
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
 from decisions.security.logs import redact, redact_value
+from decisions.security.masking import MASK
 
 LAST_MESSAGE_CHARS = 4000  # of the last message, which the next one may refer to
 IDLE_LIFETIME = timedelta(days=30)  # of a conversation, after its last message
@@ -34,30 +41,34 @@ CLAUSE_CHARS = 500  # of the unconfirmed risky clause that "do it" may refer to
 
 @dataclass(slots=True)
 class ChatTurn:
-    """One message in its conversation. Its texts are redacted, as are all later steps and rows,
-    except `exact`.
+    """One message in its conversation. Decisions are made on the texts as they were sent; rows and
+    responses have the masked ones.
 
     Attributes:
-        request: the text to decide on: the message, or the earlier request whose questions it
-            answers.
-        answers: the answers to these questions, including this message.
-        slots: slot name -> known value.
+        exact: the texts to decide on: the message, or the earlier request whose questions it
+            answers with all answers, as they were sent.
+        masked: the same texts with secrets masked, and all known slots.
+        masked_message: the message with secrets masked.
+        slots: slot name -> known value, as it was sent.
         missing: the required slots to ask for first.
-        exact: the request as the caller sent it, for the person who confirms; None if unknown.
+        earlier: what the message may refer to, as it was sent.
         finding: the risk found; while slots are missing, in the request alone.
+        masked_finding: the same with its clause masked.
         seen_at: the conversation's last change when it was read; None for a new conversation.
     """
 
     conversation: Conversation
     message: str
-    request: str
-    answers: tuple[str, ...]
+    exact: RequestTexts
+    masked: RequestTexts
+    masked_message: str
     slots: dict[str, str]
     task_type: TaskType
     missing: list[str]
     language: Language
-    exact: ExactRequest | None
+    earlier: EarlierTexts
     finding: Finding | None
+    masked_finding: Finding | None
     seen_at: datetime | None
 
     def save(self, *, asked: Sequence[str], gate: Gate | None, decision_id: int | None) -> None:
@@ -70,76 +81,101 @@ class ChatTurn:
         """
         row, now = self.conversation, datetime.now(UTC)
         is_pending = bool(asked)
-        row.request = self.request if is_pending else ""
-        row.answers = list(self.answers) if is_pending else []
-        row.slots = self.slots if is_pending else {}
+        row.request = self.masked.message if is_pending else ""
+        row.answers = list(self.masked.answers) if is_pending else []
+        row.slots = dict(self.masked.slots) if is_pending else {}
         row.asked = list(asked)
-        row.sealed_request = self.exact.sealed() if is_pending and self.exact else None
-        risk = self._risk(gate)
-        if risk is not None:
-            row.risk = {**asdict(risk), "decision_id": decision_id}
-        row.last_message = self.message[-LAST_MESSAGE_CHARS:]
+        row.sealed_request = self.exact.sealed() if is_pending else None
+        finding, masked = self._risk(gate)
+        if masked is not None:
+            row.risk = {**asdict(masked), "decision_id": decision_id}
+        row.last_message = self.masked_message[-LAST_MESSAGE_CHARS:]
+        waiting = finding or self.earlier.waiting
+        EarlierTexts(self.message[-LAST_MESSAGE_CHARS:], waiting).seal_into(row)
         row.updated_at = now
         row.save()
 
-    def _risk(self, gate: Gate | None) -> Finding | None:
+    def _risk(self, gate: Gate | None) -> tuple[Finding | None, Finding | None]:
+        """Return the risk that a later "do it" refers to, and the same masked."""
         if self.finding is None and gate is not None and gate.hit:
-            return Finding(gate.rule, self.request[:CLAUSE_CHARS])
-        return self.finding and Finding(str(self.finding.rule), self.finding.clause[:CLAUSE_CHARS])
+            texts = self.exact.message, self.masked.message
+            finding, masked = (Finding(gate.rule, text[:CLAUSE_CHARS]) for text in texts)
+            return finding, masked
+        return self.finding, self.masked_finding
 
 
 def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
     """Return a message in its conversation, a new one if needed. Writes nothing."""
-    row, message = _conversation(owner, call.get("session_id")), redact(call["message"])
+    row, message = _conversation(owner, call.get("session_id")), call["message"]
     row.hints_off = row.hints_off or declines_hints(message)
-    texts = {slot: str(value) for slot, value in call.get("slots", {}).items()}
-    given = redact_value(texts)
-    if row.request and not is_new_request(message):
-        request, answers = row.request, (*row.answers, message)
-        slots = {**row.slots, **answers_in(message, row.asked), **given}
-        exact = answered_request(row, call)
-    else:
-        request, answers, slots = message, (), given
-        exact = exact_request(call)
-    waiting = _waiting(row)
-    finding = find_risk(request, previous=row.last_message, waiting=waiting)
-    task_type = task_type_of(request, risky=finding is not None)
-    slots = {**slots_in(request, REQUIRED[task_type]), **slots}
+    exact, masked = _request_texts(row, call)
+    _clear_confirmed_risk(row)
+    earlier = earlier_texts(row)
+    previous, waiting = earlier.last_message, earlier.waiting
+    finding = find_risk(exact.message, previous=previous, waiting=waiting)
+    task_type = task_type_of(exact.message, risky=finding is not None)
+    slots = {**slots_in(exact.message, REQUIRED[task_type]), **exact.slots}
     missing = missing_slots(task_type, slots)
     if finding is None and not missing:
         finding = find_added_risk(
-            request,
-            answers,
-            previous=row.last_message,
+            exact.message,
+            exact.answers,
+            previous=previous,
             waiting=waiting,
             environment=slots.get("environment", ""),
         )
+    finding = finding and Finding(str(finding.rule), finding.clause[:CLAUSE_CHARS])
+    shown = {**slots_in(masked.message, REQUIRED[task_type]), **masked.slots}
+    masked = replace(masked, slots={slot: shown.get(slot, MASK) for slot in slots})
     return ChatTurn(
         conversation=row,
         message=message,
-        request=request,
-        answers=answers,
+        exact=exact,
+        masked=masked,
+        masked_message=masked.answers[-1] if masked.answers else masked.message,
         slots=slots,
         task_type=task_type,
         missing=missing,
-        language=language_of(request),
-        exact=exact,
+        language=language_of(exact.message),
+        earlier=earlier,
         finding=finding,
+        masked_finding=finding and _masked_finding(finding, masked, row),
         seen_at=row.updated_at if row.pk else None,
     )
 
 
-def _waiting(row: Conversation) -> Finding | None:
-    """Return the conversation's risk that no person has confirmed; a confirmed one is cleared."""
-    if not row.risk:
-        return None
-    confirmed = Confirmation.objects.filter(
-        decision_id=row.risk["decision_id"], status=ConfirmationStatus.CONFIRMED
+def _request_texts(row: Conversation, call: Mapping[str, Any]) -> tuple[RequestTexts, RequestTexts]:
+    """Return the request of a call as it was sent, and masked: the pending request of the
+    conversation with the message as an answer, or else the message.
+    """
+    message, hidden = call["message"], redact(call["message"])
+    texts = {slot: str(value) for slot, value in call.get("slots", {}).items()}
+    given = redact_value(texts)
+    pending = None if is_new_request(message) else pending_request(row)
+    if pending is None:
+        return RequestTexts(message, (), texts), RequestTexts(hidden, (), given)
+    masked = RequestTexts(row.request, tuple(row.answers), row.slots)
+    return (
+        pending.answered(message, {**answers_in(message, row.asked), **texts}),
+        masked.answered(hidden, {**answers_in(hidden, row.asked), **given}),
     )
-    if row.risk["decision_id"] is not None and confirmed.exists():
-        row.risk = {}
-        return None
-    return Finding(row.risk["rule"], row.risk["clause"])
+
+
+def _masked_finding(finding: Finding, masked: RequestTexts, row: Conversation) -> Finding:
+    earlier = row.last_message, row.risk.get("clause", "")
+    texts = masked.message, *masked.answers, *masked.slots.values(), *earlier
+    return Finding(finding.rule, mask_words(finding.clause, texts))
+
+
+def _clear_confirmed_risk(row: Conversation) -> None:
+    """Clear the conversation's risk if a person has confirmed it."""
+    decision_id = row.risk.get("decision_id")
+    if decision_id is not None:
+        confirmed = Confirmation.objects.filter(
+            decision_id=decision_id, status=ConfirmationStatus.CONFIRMED
+        )
+        if confirmed.exists():
+            row.risk = {}
 
 
 def _conversation(owner: Owner, session_id: str | None) -> Conversation:

@@ -60,20 +60,20 @@ def refresh_draft(owner: Owner, draft: Draft) -> Draft:
     turn, evaluation = draft.turn, draft.evaluation
     if evaluation is None:
         return draft
-    past = extend_past(evaluation.past, owner, turn.request)
+    past = extend_past(evaluation.past, owner, _forms(turn))
     score = score_of(past, cost=evaluation.cost, confidence=evaluation.impact.confidence)
-    gate = evaluate_gate(turn.finding, past.top_l4)
+    gate = evaluate_gate(turn.masked_finding, past.top_l4)
     return replace(draft, evaluation=replace(evaluation, past=past, score=score, gate=gate))
 
 
 def _evaluate(owner: Owner, turn: ChatTurn) -> Evaluation:
     finding, state = turn.finding, read_state(owner)
     risk = finding.rule if finding else None
-    impact = impact_of(turn.request, turn.task_type, risk, slots_known=bool(turn.slots))
+    impact = impact_of(turn.exact.message, turn.task_type, risk, slots_known=bool(turn.slots))
     cost = cost_of(impact.vector, state, irreversible=impact.irreversible)
     past = find_past(
         owner,
-        turn.request,
+        _forms(turn),
         is_risky=finding is not None,
         slots=turn.slots,
         main_constraint=state.main_constraint,
@@ -85,5 +85,10 @@ def _evaluate(owner: Owner, turn: ChatTurn) -> Evaluation:
         layer="L4" if finding else impact.layer,
         past=past,
         score=score_of(past, cost=cost, confidence=impact.confidence),
-        gate=evaluate_gate(finding, past.top_l4),
+        gate=evaluate_gate(turn.masked_finding, past.top_l4),
     )
+
+
+def _forms(turn: ChatTurn) -> list[str]:
+    """Return the request as it was sent and, if it differs, as past events have it: masked."""
+    return list(dict.fromkeys([turn.exact.message, turn.masked.message]))

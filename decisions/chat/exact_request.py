@@ -1,28 +1,36 @@
-"""The exact texts of a request, for the person who confirms it; all else in chat is redacted.
-
-While a request waits for missing slots, its texts are stored encrypted with the conversation.
+"""The texts of a request as they were sent: they are decided on, and the person who confirms sees
+them. Rows have them encrypted or masked.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from decisions.chat.analysis.intake import answers_in
+from decisions.chat.risk.detection import Finding
+from decisions.chat.risk.parsing import normalize
 from decisions.models import Conversation
 from decisions.security.keys import mac, seal, unseal
 from decisions.security.logs import redact
+from decisions.security.masking import MASK
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class ExactRequest:
-    """A request with the answers to questions about it, and its slots, as the caller sent them."""
+class RequestTexts:
+    """A request with the answers to questions about it, and its slots."""
 
     message: str
     answers: tuple[str, ...] = ()
     slots: Mapping[str, str] = field(default_factory=dict)
+
+    def answered(self, message: str, slots: Mapping[str, str]) -> RequestTexts:
+        """Return the request with another answer and the slots that it adds."""
+        return RequestTexts(self.message, (*self.answers, message), {**self.slots, **slots})
 
     def as_arguments(self) -> dict[str, Any]:
         """Return what the person sees."""
@@ -37,17 +45,26 @@ class ExactRequest:
         return seal(json.dumps(asdict(self)).encode())
 
 
-def exact_request(call: Mapping[str, Any]) -> ExactRequest:
-    """Return the request of a message that begins one."""
-    return ExactRequest(call["message"], (), _given(call))
+@dataclass(frozen=True, slots=True)
+class EarlierTexts:
+    """What a message may refer to: the last message, and the risk that no person has confirmed."""
+
+    last_message: str
+    waiting: Finding | None
+
+    def seal_into(self, row: Conversation) -> None:
+        """Store the texts encrypted in a conversation that has them masked."""
+        clause = self.waiting.clause if self.waiting else ""
+        texts = [self.last_message, clause, *_masked_texts(row)]
+        row.sealed_context = seal(json.dumps(texts).encode())
 
 
-def answered_request(row: Conversation, call: Mapping[str, Any]) -> ExactRequest | None:
-    """Return the pending request of a conversation with the message as an answer.
+def pending_request(row: Conversation) -> RequestTexts | None:
+    """Return the request of a conversation that waits for missing slots, as it was sent.
 
-    None if its exact texts are not stored; then nobody can confirm it without its token.
+    None if there is none, or if it cannot be read; then it is not decided on.
     """
-    if row.sealed_request is None:
+    if not row.request or row.sealed_request is None:
         return None
     try:
         stored = json.loads(unseal(bytes(row.sealed_request)))
@@ -55,10 +72,28 @@ def answered_request(row: Conversation, call: Mapping[str, Any]) -> ExactRequest
         return None
     if redact(stored["message"]) != row.request:
         return None
-    message = call["message"]
-    slots = {**stored["slots"], **answers_in(message, row.asked), **_given(call)}
-    return ExactRequest(stored["message"], (*stored["answers"], message), slots)
+    return RequestTexts(stored["message"], tuple(stored["answers"]), stored["slots"])
 
 
-def _given(call: Mapping[str, Any]) -> dict[str, str]:
-    return {slot: str(value) for slot, value in call.get("slots", {}).items()}
+def earlier_texts(row: Conversation) -> EarlierTexts:
+    """Return what a message of a conversation may refer to, as it was sent; masked where it cannot
+    be read.
+    """
+    last_message, clause = _masked_texts(row)
+    try:
+        texts = json.loads(unseal(bytes(row.sealed_context or b"")))
+    except ValueError:
+        texts = []
+    if texts[2:] == [last_message, clause]:
+        last_message, clause = texts[:2]
+    return EarlierTexts(last_message, Finding(row.risk["rule"], clause) if row.risk else None)
+
+
+def mask_words(text: str, masked: Iterable[str]) -> str:
+    """Return an excerpt of texts with the words masked that their masked forms do not have."""
+    known = "\n".join(part for whole in masked for part in (whole, normalize(whole)))
+    return _WORD.sub(lambda found: found[0] if found[0] in known else MASK, text)
+
+
+def _masked_texts(row: Conversation) -> list[str]:
+    return [row.last_message, row.risk.get("clause", "")]

@@ -16,6 +16,7 @@ from decisions.chat.analysis.intake import questions_for
 from decisions.chat.analysis.reality_first import RealityCheck, check_reality
 from decisions.chat.conversation import ChatTurn
 from decisions.chat.evaluation import Evaluation
+from decisions.chat.history.similarity import signature
 from decisions.chat.responder import Composed, ReplyRequest
 from decisions.continuity.learning import Forecast
 from decisions.continuity.outcomes import open_outcome
@@ -23,7 +24,6 @@ from decisions.continuity.owner import Owner
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Decision, DecisionKind, Event
-from decisions.validation.json_output import json_digest
 
 INTENT_CHARS = 500  # of the request, as the intent of its forecast
 
@@ -68,7 +68,7 @@ def ask_questions(turn: ChatTurn) -> ChatReply:
     decided = ReplyRequest(
         mode="clarify_first",
         language=turn.language,
-        message=turn.message,
+        message=turn.masked_message,
         task_type=turn.task_type,
         questions=questions_for(turn.missing, turn.language),
         hint=reality.question,
@@ -148,31 +148,23 @@ def _write_decision(
         parts={**evaluation.score.as_dict(), "feature_penalty": evaluation.score.feature_penalty},
         rule=evaluation.gate.rule,
         reason=evaluation.gate.reason[:500],
-        subject_digest=_subject(turn),
-        arguments={"message": turn.request, "slots": turn.slots},
+        subject_digest=turn.exact.digest(),
+        arguments={"message": turn.masked.message, "slots": dict(turn.masked.slots)},
         created_at=datetime.now(UTC),
     )
-    if evaluation.gate.hit and turn.exact is not None:
+    if evaluation.gate.hit:
         decision.sealed_arguments = seal_arguments(decision, turn.exact.as_arguments())
     decision.save(force_insert=True)
     return decision
-
-
-def _subject(turn: ChatTurn) -> str:
-    """Return the digest of what a person would confirm: request, answers and slots."""
-    if turn.exact is not None:
-        return turn.exact.digest()
-    subject = [turn.request, turn.answers, turn.slots]
-    return json_digest(subject).hex()
 
 
 def _write_event(owner: Owner, turn: ChatTurn, evaluation: Evaluation, decision: Decision) -> Event:
     return Event.objects.create(
         **owner.columns,
         decision=decision,
-        text=turn.request,
+        text=turn.masked.message,
         task_type=turn.task_type,
-        signature=evaluation.past.signature,
+        signature=signature(turn.masked.message),
         impact=evaluation.impact.vector,
         confidence=evaluation.impact.confidence,
         irreversible=evaluation.impact.irreversible,
@@ -190,8 +182,8 @@ def _forecast(turn: ChatTurn, evaluation: Evaluation) -> Forecast:
         cost=evaluation.cost,
         layer=evaluation.layer,
         irreversible=evaluation.impact.irreversible,
-        intent=turn.request[:INTENT_CHARS],
-        slots=turn.slots,
+        intent=turn.masked.message[:INTENT_CHARS],
+        slots=turn.masked.slots,
     )
 
 
@@ -217,7 +209,7 @@ def _decided(
     return ReplyRequest(
         mode=str(evaluation.mode),
         language=turn.language,
-        message=turn.request,
+        message=turn.masked.message,
         task_type=turn.task_type,
         rule=evaluation.gate.rule,
         delivery=str(opened.confirmation.delivery) if opened else "",

@@ -9,7 +9,7 @@ from decisions.models.decision import Decision
 
 
 class Conversation(models.Model):
-    """A chat session of one user. Its texts are redacted, except `sealed_request`.
+    """A chat session of one user. Its texts are masked, except those that are encrypted.
 
     Attributes:
         request: the message that waits for missing slots; empty if none does.
@@ -17,6 +17,8 @@ class Conversation(models.Model):
         slots: slot name -> value known so far.
         asked: the slots of the last questions.
         sealed_request: request, answers and slots as they were sent, encrypted.
+        sealed_context: the last message and the clause of the risk as they were sent, with their
+            masked forms, encrypted.
         last_message: the message that a later "do it" refers to.
         risk: the last risky request that no person has confirmed: {rule, clause, decision_id};
             decision_id is null before the decision.
@@ -32,6 +34,7 @@ class Conversation(models.Model):
     slots = models.JSONField(default=dict)
     asked = models.JSONField(default=list)
     sealed_request = models.BinaryField(null=True)
+    sealed_context = models.BinaryField(null=True)
     last_message = models.TextField(default="", blank=True)
     risk = models.JSONField(default=dict)
     hints_off = models.BooleanField(default=False)

@@ -1239,6 +1239,17 @@ _SECURITY = (
         failing_test="tests/decisions/chat/test_chat.py::test_no_row_contains_a_secret_or_the_token",
     ),
     Guard(
+        "chat-judges-messages-as-sent",
+        "Chat decides on a message as it was sent, not on its masked form",
+        Patch(
+            _CONVERSATION,
+            old="return RequestTexts(message, (), texts), RequestTexts(hidden, (), given)",
+            new="return RequestTexts(hidden, (), texts), RequestTexts(hidden, (), given)",
+        ),
+        failing_test="tests/decisions/chat/test_masked_texts.py::"
+        "test_a_pending_request_is_judged_by_its_masked_words_too",
+    ),
+    Guard(
         "chat-redacts-slots",
         "A secret in a slot of a chat message is not stored",
         Patch(_CONVERSATION, old="given = redact_value(texts)", new="given = texts"),

@@ -6,7 +6,7 @@ import heapq
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -71,7 +71,6 @@ class Past:
     feature_penalty: float
     failures: Sequence[Mapping[str, Any]]
     best_path: Mapping[str, Any] | None
-    signature: bytes = field(repr=False)
     last_event_id: int
 
     @property
@@ -86,13 +85,27 @@ class Past:
 
 
 def find_past(
-    owner: Owner, message: str, *, is_risky: bool, slots: Mapping[str, Any], main_constraint: str
+    owner: Owner,
+    forms: Sequence[str],
+    *,
+    is_risky: bool,
+    slots: Mapping[str, Any],
+    main_constraint: str,
 ) -> Past:
-    """Return the parts of the user's past that are related to a message."""
-    wanted = signature(message)
-    near = signatures_of(owner).near(owner, wanted, at_least=_MIN_ESTIMATE, most=_MAX_COMPARED)
+    """Return the parts of the user's past that are related to a message.
+
+    Args:
+        forms: the message as it was sent and, if it differs, masked; an event is as similar as it
+            is to the more similar of the two.
+    """
+    message, cached = forms[0], signatures_of(owner)
+    near = [
+        cached.near(owner, signature(form), at_least=_MIN_ESTIMATE, most=_MAX_COMPARED)
+        for form in forms
+    ]
     # The nearest L4 events are always compared in full, however many other events are nearer.
-    events = _similar(message, Event.objects.filter(pk__in={*near.grave, *near.ids}))
+    wanted, last_id = {number for one in near for number in (*one.grave, *one.ids)}, near[0].last_id
+    events = _similar(forms, Event.objects.filter(pk__in=wanted, pk__lte=last_id))
     matched, failures, penalty = _failures(owner, message, events, is_risky=is_risky)
     return Past(
         events=events,
@@ -100,23 +113,27 @@ def find_past(
         feature_penalty=penalty,
         failures=failures,
         best_path=_best_path(owner, message, slots, main_constraint),
-        signature=wanted,
-        last_event_id=near.last_id,
+        last_event_id=last_id,
     )
 
 
-def extend_past(past: Past, owner: Owner, message: str) -> Past:
+def extend_past(past: Past, owner: Owner, forms: Sequence[str]) -> Past:
     """Return the past extended by newer events, each compared in full."""
     newer = Event.objects.filter(
         workspace_id=owner.workspace_id, user_id=owner.user_id, pk__gt=past.last_event_id
     )
-    return replace(past, events=_most_similar_first([*past.events, *_similar(message, newer)]))
+    return replace(past, events=_most_similar_first([*past.events, *_similar(forms, newer)]))
 
 
-def _similar(message: str, rows: QuerySet[Event]) -> list[PastEvent]:
+def _similar(forms: Sequence[str], rows: QuerySet[Event]) -> list[PastEvent]:
     now = datetime.now(UTC)
     found = (
-        PastEvent(round(similarity(message, text), 4), layer, decision_id, _days(now - at))
+        PastEvent(
+            round(max(similarity(form, text) for form in forms), 4),
+            layer,
+            decision_id,
+            _days(now - at),
+        )
         for text, layer, decision_id, at in rows.values_list(
             "text", "layer", "decision_id", "created_at"
         )
