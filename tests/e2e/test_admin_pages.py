@@ -15,6 +15,7 @@ from django.contrib import admin
 from decisions.audit.verify_bundle import check_bundle
 from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.confirmations import open_confirmation
+from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, Decision
 from runs.models import Run, RunStep
@@ -157,7 +158,8 @@ def test_evidence_and_audit_rows_are_exported_as_verifiable_files(
 
 def waiting_confirmation(principal: Principal) -> Confirmation:
     """Return the confirmation request for one tool call."""
-    decision = Decision.objects.create(
+    arguments = {"text": "<b>x</b>"}
+    decision = Decision(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         principal_id="local",
@@ -165,9 +167,11 @@ def waiting_confirmation(principal: Principal) -> Confirmation:
         mode="confirm",
         subject_digest="d" * 64,
         tool="submit_form",
-        arguments={"text": "<b>x</b>"},
+        arguments=arguments,
         created_at=datetime.now(UTC),
     )
+    decision.sealed_arguments = seal_arguments(decision, arguments)
+    decision.save()
     return open_confirmation(decision).confirmation
 
 
