@@ -8,7 +8,7 @@ from django.test import Client
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
 
 LABELS = {
-    "decisions/policyrule": ("New rule", "Create rule"),
+    "decisions/policyrule": ("New rule", "Next: what it does"),
     "decisions/token": ("New token", "Create token"),
     "runners/executiontarget": ("New project workspace", "Create target"),
     "runs/webhook": ("New webhook", "Create webhook"),
@@ -20,12 +20,12 @@ def test_a_list_links_to_the_form_and_the_form_back_to_the_list(
     superuser_client: Client, model_path: str
 ) -> None:
     list_url, form_url = f"/admin/{model_path}/", f"/admin/{model_path}/new/"
-    new_label, create_label = LABELS[model_path]
+    new_label, submit_label = LABELS[model_path]
     page = superuser_client.get(list_url).content.decode()
     assert f'href="{form_url}"' in page
     assert new_label in page
     page = superuser_client.get(form_url).content.decode()
-    assert create_label in page
+    assert submit_label in page
     assert f'href="{list_url}">Cancel' in page
     assert 'name="csrfmiddlewaretoken"' in page
 
