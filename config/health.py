@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from decisions.api.openapi import operation
 from decisions.api.view import PublicView, json_response
 from decisions.infra.threads import in_thread
-from runs.installation.health.status import count_live_workers, describe_late_sealing
+from runs.installation.health.status import count_live_workers, describe_audit_fault
 
 CHECK_S = 3.0
 HEALTH = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
@@ -63,7 +63,8 @@ class ReadinessView(PublicView):
     )
     async def get(self, request: Request) -> HttpResponse:
         """Returns 200 if the database, Redis and at least one worker are available and audit rows
-        are sealed within a minute, else 503 with the reason of each part that is not.
+        are sealed within a minute in tables with unchanged triggers, else 503 with the reason of
+        each part that is not.
         """
         names = list(_CHECKS)
         found = await asyncio.gather(*(_check_part(*_CHECKS[name]) for name in names))
@@ -110,7 +111,7 @@ async def _worker() -> None:
 
 
 async def _audit() -> None:
-    if reason := await in_thread(describe_late_sealing):
+    if reason := await in_thread(describe_audit_fault):
         raise _Unavailable(reason)
 
 

@@ -147,6 +147,11 @@ def _database_metrics(installation: InstallationStatus) -> Iterable[Metric]:
         backlog: Backlog = getattr(installation, attribute)
         yield _gauge(name, help_text, backlog.number)
         yield _gauge(oldest_name, oldest_help_text, backlog.oldest_s)
+    yield _gauge(
+        "audit_changed_triggers",
+        "Triggers and rules of the audit tables that differ from Continuity's.",
+        installation.changed_triggers,
+    )
 
 
 def _runs(installation: InstallationStatus) -> Iterable[Metric]:

@@ -25,6 +25,7 @@ VENDOR = {
     "decisions/audit/archive.py": ("decisions/audit/test_archive.py",),
     "decisions/audit/query.py": ("decisions/audit/test_query.py",),
     "decisions/audit/sealer.py": ("decisions/audit/test_sealer.py",),
+    "decisions/audit/triggers.py": ("decisions/audit/test_triggers.py",),
     "decisions/audit/stored.py": (
         "decisions/audit/test_attack_table.py",
         "decisions/audit/test_tamper_detection.py",

@@ -1,4 +1,4 @@
-"""Verification of the whole audit log: every row, every link of the chain, every checkpoint.
+"""Verification of the whole audit log: every row, link, checkpoint, and the tables' triggers.
 
 Reads in batches in the order of the chain, in constant memory, without a long transaction or locks.
 """
@@ -35,6 +35,7 @@ from decisions.audit.stored import (
     moment_of,
     row_columns,
 )
+from decisions.audit.triggers import changed_triggers
 from decisions.models import AuditSeal
 
 BATCH_SIZE = 5000
@@ -114,6 +115,8 @@ def check_audit_log(processes: int = 1) -> AuditReport:
             report.add(f"rows {first} and {second}: one is a copy of the other")
     _check_outside(report, last)
     _check_incidents(report)
+    for change in changed_triggers():
+        report.add(change)
     return report
 
 

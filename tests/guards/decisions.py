@@ -771,6 +771,24 @@ _AUDIT_LOG = (
         failing_test=f"{_CHECK}::test_a_removed_row_is_found",
     ),
     Guard(
+        "audit-triggers",
+        "verify_audit compares the triggers of the audit tables with Continuity's",
+        Patch(_VERIFY, old="in changed_triggers():", new="in ():"),
+        failing_test="tests/decisions/audit/test_triggers.py"
+        "::test_a_change_of_the_triggers_is_found",
+    ),
+    Guard(
+        "audit-triggers-health",
+        "/readyz and doctor compare them too",
+        Patch(
+            "runs/installation/health/status.py",
+            old="if changes := changed_triggers():",
+            new="if changes := ():",
+        ),
+        failing_test="tests/decisions/audit/test_triggers.py"
+        "::test_the_health_checks_report_a_changed_trigger",
+    ),
+    Guard(
         "audit-forged-row",
         "verify_audit finds a row that was inserted without the key",
         Patch(

@@ -28,7 +28,7 @@ from decisions.presentation.formatting import ago
 from decisions.security.loopback import is_loopback
 from runners.browser.pool.driver import browser_environment
 from runners.errors import ToolFailed
-from runs.installation.health.status import describe_late_sealing
+from runs.installation.health.status import describe_audit_fault
 from runs.installation.home import redis_server
 from runs.installation.home.errors import PortTaken
 from runs.installation.home.listen import FIRST_PORT, listen
@@ -178,13 +178,15 @@ def check_tokens() -> CheckResult:
 
 
 def check_audit() -> CheckResult:
-    """Check that the scheduler seals audit rows; `manage.py verify_audit` checks the whole log."""
+    """Check the triggers of the audit tables and that the scheduler seals rows; `manage.py
+    verify_audit` checks the whole log.
+    """
     try:
-        late = describe_late_sealing()
+        fault = describe_audit_fault()
     except DatabaseError:
         return CheckResult("note", "audit", "not checked: see the database")
-    if late:
-        what, _, recovery = late.partition(". ")
+    if fault:
+        what, _, recovery = fault.partition(". ")
         return CheckResult("bad", "audit", what, recovery)
     return CheckResult("ok", "audit", "no row has been without a seal for over a minute")
 

@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import Count, Min, Q
 
 from decisions.audit.backlog import unsealed_rows
+from decisions.audit.triggers import changed_triggers
 from decisions.infra.processes import has_ended
 from decisions.infra.staleness import ChangeWatch
 from decisions.models import Confirmation, ConfirmationStatus
@@ -49,6 +50,7 @@ class InstallationStatus:
         runs: by template and status: how many the API shows, and how many ever had that status.
         queue: runs that a worker could claim if a slot were free; the oldest that never started.
         deliveries: due deliveries of webhooks.
+        changed_triggers: differences between the triggers of the audit tables and Continuity's.
     """
 
     runs: Mapping[tuple[str, str], tuple[int, int]]
@@ -59,6 +61,7 @@ class InstallationStatus:
     confirmations: Backlog
     deliveries: Backlog
     unsealed: Backlog
+    changed_triggers: int
 
 
 _heartbeats = ChangeWatch()
@@ -83,8 +86,15 @@ def count_live_workers() -> int:
     return len(list_live_workers())
 
 
-def describe_late_sealing() -> str | None:
-    """Return what is wrong if audit rows have had no seal for over a minute; else None."""
+def describe_audit_fault() -> str | None:
+    """Return what is wrong if the triggers of the audit log were changed, or audit rows have had no
+    seal for over a minute; else None.
+    """
+    if changes := changed_triggers():
+        return (
+            f"The triggers of the audit log were changed ({changes[0]}). See `manage.py"
+            " verify_audit`."
+        )
     unsealed = unsealed_rows(MAX_COUNTED)
     if not unsealed.is_late:
         return None
@@ -98,7 +108,7 @@ def describe_late_sealing() -> str | None:
 def read_installation_status() -> InstallationStatus:
     """Return the numbers behind /metrics.
 
-    Makes nine queries. None reads more of an index than the waiting and running rows, and the
+    Makes ten queries. None reads more of an index than the waiting and running rows, and the
     audit rows of the last minutes.
     """
     now = datetime.now(UTC)
@@ -117,6 +127,7 @@ def read_installation_status() -> InstallationStatus:
         confirmations=_backlog(waiting, "created_at", now),
         deliveries=_backlog(due, "next_try_at", now),
         unsealed=Backlog(unsealed.number, unsealed.oldest_s),
+        changed_triggers=len(changed_triggers()),
     )
 
 
