@@ -35,8 +35,8 @@ from decisions.audit.stored import (
     moment_of,
     row_columns,
 )
-from decisions.audit.triggers import changed_triggers
 from decisions.models import AuditSeal
+from decisions.models.audit_triggers import changed_triggers
 
 BATCH_SIZE = 5000
 MAX_MESSAGES = 20  # faults that are described; all are counted

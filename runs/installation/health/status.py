@@ -14,10 +14,10 @@ from django.db import connection
 from django.db.models import Count, Min, Q
 
 from decisions.audit.backlog import unsealed_rows
-from decisions.audit.triggers import changed_triggers
 from decisions.infra.processes import has_ended
 from decisions.infra.staleness import ChangeWatch
 from decisions.models import Confirmation, ConfirmationStatus
+from decisions.models.audit_triggers import changed_triggers
 from decisions.presentation.formatting import duration
 from runs.models import Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
