@@ -30,6 +30,7 @@ from decisions.presentation.formatting import (
     shorten,
 )
 from decisions.presentation.html import code, link_to, moment, pill
+from decisions.presentation.visible_text import visible
 
 _TONES = {
     "waiting": "waiting",
@@ -215,14 +216,20 @@ class DecisionAdmin(ReadOnlyAdmin):
         return format_html(
             '<span class="cty-run"><b>{}</b><span class="cty-clip cty-dim">{}</span></span>',
             title_of(decision),
-            one_line(decision.arguments, 80) if decision.tool else message_of(decision, 80),
+            visible(
+                one_line(decision.arguments, 80) if decision.tool else message_of(decision, 80)
+            ),
         )
 
     @admin.display(description="Caller")
     def display_caller(self, decision: Decision) -> SafeString:
         """Return the principal, and the user it acts for."""
         caller = _link_to_principal(decision.principal_id)
-        return format_html("{} for {}", caller, decision.user_id) if decision.user_id else caller
+        return (
+            format_html("{} for {}", caller, visible(decision.user_id))
+            if decision.user_id
+            else caller
+        )
 
     @admin.display(description="Run")
     def display_run(self, decision: Decision) -> SafeString | str:
@@ -232,7 +239,7 @@ class DecisionAdmin(ReadOnlyAdmin):
     @admin.display(description="Reason")
     def display_reason(self, decision: Decision) -> SafeString:
         """Return the reason, or the rule without one."""
-        text = shorten(decision.reason or decision.rule, 80)
+        text = visible(shorten(decision.reason or decision.rule, 80))
         return format_html('<span class="cty-clip" title="{}">{}</span>', decision.rule, text)
 
     @admin.display(description="Expires")
@@ -259,7 +266,8 @@ def title_of(decision: Decision) -> str:
     """Return a short title: the tool and its target, or the mode of a chat message."""
     if not decision.tool:
         return f"chat: {decision.mode}"
-    return f"{decision.tool} → {decision.target_id}" if decision.target_id else decision.tool
+    place = f" → {decision.target_id}" if decision.target_id else ""
+    return visible(f"{decision.tool}{place}")
 
 
 def message_of(decision: Decision, length: int) -> str:

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from decisions.presentation.formatting import ago, short_id
-from decisions.presentation.visible_text import Fragment, Part
+from decisions.presentation.visible_text import Fragment, Part, visible
 
 # Resource types of audit rows whose model has another name.
 _MODELS = {
@@ -77,8 +77,11 @@ def status_pill(status: str) -> SafeString:
 
 
 def code(text: str, *, label: str | None = None) -> SafeString:
-    """Return an id or a name in the monospace font; with a label, the text becomes its title."""
-    return format_html('<span class="cty-mono" title="{}">{}</span>', text, label or text)
+    """Return an id or a name in the monospace font, each character visible; with a label, the text
+    becomes its title.
+    """
+    shown = visible(text), visible(label or text)
+    return format_html('<span class="cty-mono" title="{}">{}</span>', *shown)
 
 
 def link_to(model_name: str, object_id: str, *, label: str | None = None) -> SafeString:

@@ -126,6 +126,13 @@ def visible(text: str, length: int | None = None) -> str:
     return shown if len(cut) == len(text) else f"{shown}⟨shortened; {len(text)} characters⟩"
 
 
+def revealed(text: str) -> str:
+    """Return a text that a person reads but does not confirm, such as a model's question: hidden
+    characters are written out, and letters, blanks and lines stay as they are.
+    """
+    return "".join(f"⟨{_name(char)}⟩" if _is_unseen(char) else char for char in text)
+
+
 def as_lines(parts: Iterable[Part]) -> str:
     """Return parts as text for a terminal; letters written from right to left are code points."""
     return "".join(_codes(part.text) if part.kind == "rtl" else part.shown for part in parts)
@@ -257,6 +264,13 @@ def _is_hidden(char: str, previous: str) -> bool:
     if kind in ("Mn", "Me"):  # on an ASCII character or on another mark it may cover these
         return not previous or previous.isascii() or unicodedata.category(previous) in ("Mn", "Me")
     return kind in _INVISIBLE_KINDS or char in _INVISIBLE or char in _NOTATION
+
+
+def _is_unseen(char: str) -> bool:
+    if char.isascii():
+        return unicodedata.category(char) == "Cc" and char not in "\n\t"
+    kind = unicodedata.category(char)
+    return (kind in _INVISIBLE_KINDS and kind != "Zs") or char in _INVISIBLE or char in "⟨⟩"
 
 
 def _is_ideograph(char: str) -> bool:

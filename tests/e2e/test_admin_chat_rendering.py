@@ -113,6 +113,17 @@ def test_an_earlier_output_is_rendered_like_a_new_one(
     assert visitor.texts("[data-role=output] p") == event
 
 
+def test_hidden_characters_of_a_reply_are_written_out(
+    visitor: Visitor, make_task: MakeTask, worker: WorkerProcess
+) -> None:
+    task_id = make_task("say a\u202eb\u200bc")
+    open_task(visitor, task_id)
+    worker.work()
+    visitor.wait_for("[data-role=assistant] >> text=a⟨U+202E⟩b⟨U+200B⟩c")
+    open_task(visitor, task_id)
+    visitor.wait_for("[data-role=assistant] >> text=a⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩b⟨U+200B")
+
+
 def test_incomplete_markdown_loses_no_character(visitor: Visitor, make_task: MakeTask) -> None:
     open_task(visitor, make_task())
     for text in ("", "**", "`a", "# ", "- ", "***", "|", "**a", "x" * 30_000):

@@ -13,6 +13,7 @@ from decisions.authorization.policy import ANY_TOOL
 from decisions.authorization.policy_rules import RuleFields
 from decisions.models import PolicyRule, RuleScope, RuleVerdict, Tenant, Token, Workspace
 from decisions.presentation.html import link_to
+from decisions.presentation.visible_text import visible
 
 _CHOOSE = ("", "Choose…")
 EVERY_TARGET = "*"  # as people write it; a rule stores an empty target
@@ -105,18 +106,23 @@ def named_in(query: dict[str, Any]) -> dict[str, str]:
 
 def scope_choices(everywhere: str = "all callers") -> list[Any]:
     """Return the scopes of a rule: all callers, a tenant, a workspace or an agent."""
-    tenants = [(f"tenant|{row.id}", row.name) for row in Tenant.objects.order_by("name")[:500]]
+    tenants = [
+        (f"tenant|{row.id}", visible(row.name)) for row in Tenant.objects.order_by("name")[:500]
+    ]
     workspaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")[:500]
     tokens = Token.objects.filter(revoked_at__isnull=True).order_by("name")[:500]
     return [
         ("everywhere|", everywhere),
         ("Tenant", tenants),
-        ("Workspace", [(f"workspace|{row.id}", workspace_label(row)) for row in workspaces]),
+        (
+            "Workspace",
+            [(f"workspace|{row.id}", visible(workspace_label(row))) for row in workspaces],
+        ),
         (
             "Agent",
             [
                 ("agent|local", "local: agents on this machine, over stdio"),
-                *((f"agent|token:{row.id}", f"token {row.name}") for row in tokens),
+                *((f"agent|token:{row.id}", f"token {visible(row.name)}") for row in tokens),
             ],
         ),
     ]
@@ -136,6 +142,6 @@ def scope_label(rule: PolicyRule) -> SafeString | str:
         return link_to(rule.scope, rule.scope_id, label=name)
     kind, _, token_id = rule.scope_id.partition(":")
     if kind != "token":
-        return rule.scope_id
+        return visible(rule.scope_id)
     token = Token.objects.filter(id=token_id).first()
     return link_to("token", token_id, label=f"token {token.name}" if token else None)

@@ -15,6 +15,7 @@ from decisions.authorization.rule_history import CallGroup, RuleHistory, history
 from decisions.authorization.rule_reach import CallChange, RuleReach, known_calls, reach_of
 from decisions.models import PolicyRule
 from decisions.presentation.html import TONES, code, link_to, pill
+from decisions.presentation.visible_text import visible
 from decisions.validation.json_output import json_digest
 
 CALLS_SHOWN = 200
@@ -52,9 +53,9 @@ class RuleReview:
         return {
             "draft": self.reach.draft,
             "verdict": pill(self.reach.draft.verdict, TONES[self.reach.draft.verdict]),
-            "target": self.reach.draft.target_id or EVERY_TARGET,
+            "target": visible(self.reach.draft.target_id or EVERY_TARGET),
             "scope": scope_label(self.reach.draft),
-            "sentences": self.reach.sentences(),
+            "sentences": [visible(one) for one in self.reach.sentences()],
             "is_wide": is_wide,
             "digest": self.digest,
             "review_error": error,
@@ -79,8 +80,8 @@ def review_of(fields: RuleFields, key: str | None) -> RuleReview:
 def _change_row(change: CallChange) -> dict[str, Any]:
     call = change.call
     return {
-        "tool": call.tool,
-        "target": call.target_name or call.target_id or "this installation",
+        "tool": visible(call.tool),
+        "target": visible(call.target_name or call.target_id or "this installation"),
         "before": _decision_pill(change.before),
         "after": _decision_pill(change.after),
     }
@@ -88,8 +89,8 @@ def _change_row(change: CallChange) -> dict[str, Any]:
 
 def _group_row(group: CallGroup) -> dict[str, Any]:
     return {
-        "tool": group.tool,
-        "target": group.target_id or "–",
+        "tool": visible(group.tool),
+        "target": visible(group.target_id) or "–",
         "count": group.count,
         "callers": len(group.callers),
         "before": pill(group.before, TONES[group.before]),
@@ -107,6 +108,7 @@ def tested_call(data: Mapping[str, str]) -> dict[str, Any]:
     verdict = policy.evaluate(tool, target or None, is_builtin=is_builtin)
     return {
         "tested": verdict,
+        "tested_call": visible(f"{tool} → {target}" if target else tool),
         "tested_pill": _decision_pill(verdict),
         "tested_rule": _rule_link(verdict),
         "is_known": any(call.tool == tool for call in known),

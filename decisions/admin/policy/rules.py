@@ -29,6 +29,7 @@ from decisions.errors import Refused
 from decisions.models import PolicyRule
 from decisions.presentation.formatting import shorten
 from decisions.presentation.html import TONES, code, moment, pill
+from decisions.presentation.visible_text import visible
 
 _LIST = "admin:decisions_policyrule_changelist"
 _REVIEW = "admin/decisions/policyrule/review.html"
@@ -227,12 +228,12 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
     @admin.display(description="Reason")
     def display_reason(self, rule: PolicyRule) -> str:
         """Return the shortened reason."""
-        return shorten(rule.reason, 80) or "–"
+        return visible(shorten(rule.reason, 80)) or "–"
 
     @admin.display(description="By")
     def display_author(self, rule: PolicyRule) -> str:
         """Return who created this version."""
-        return rule.created_by
+        return visible(rule.created_by)
 
     @admin.display(description="Since")
     def display_created_at(self, rule: PolicyRule) -> SafeString:

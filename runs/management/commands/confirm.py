@@ -60,7 +60,7 @@ class Command(BaseCommand):
     def _show(self, confirmation: Confirmation, number: int, *, asks: bool = False) -> DecisionPage:
         decision = confirmation.decision
         page = decision_page(decision, number)
-        about = f" on {decision.target_id}" if decision.target_id else ""
+        about = f" on {visible(decision.target_id)}" if decision.target_id else ""
         self.stdout.write(f"Decision {decision.pk}: {visible(decision.tool or 'message')}{about}")
         self.stdout.write(f"Rule: {decision.rule} {visible(decision.reason)}".rstrip())
         self.stdout.write(as_text(page))

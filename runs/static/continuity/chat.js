@@ -20,7 +20,7 @@
     element.className = "chat-message";
     element.dataset.role = role;
     const paragraph = document.createElement("p");
-    paragraph.textContent = text;
+    paragraph.textContent = revealed(text);
     element.append(paragraph);
     if (runId) element.dataset.run = runId;
     if (role === "user") isAtEnd = true;
@@ -49,7 +49,7 @@
       delete element.dataset.turnEnded;
     }
     if (data.restarted) paragraph.textContent = element.textBefore || ""; // the turn starts again
-    paragraph.append(data.content || "");
+    paragraph.append(revealed(data.content || ""));
     if (data.finished) { element.dataset.turnEnded = "yes"; delete element.dataset.growing; }
     scrollToEnd();
   }
@@ -70,13 +70,16 @@
     if (!form || data.type !== "answer") return;
     box.placeholder = "Answer to the agent (Enter sends, Shift+Enter starts a new line)";
     if (!data.suggestions?.length) return;
+    const label = document.createElement("footer");
+    label.textContent = "Answers that the agent suggests";
+    question.append(label);
     const choices = document.createElement("div");
     choices.className = "chat-suggestions";
     for (const text of data.suggestions) {
       const choice = document.createElement("button");
       choice.type = "button";
       choice.className = "cty-button";
-      choice.textContent = text;
+      choice.textContent = revealed(text);
       choice.addEventListener("click", () => sendSuggestion(choices, data, text));
       choices.append(choice);
     }
@@ -95,7 +98,7 @@
   }
 
   function closeQuestion(runId) { // it was answered, or the run ended
-    questions.get(runId)?.querySelector(".chat-suggestions, a")?.remove();
+    for (const part of questions.get(runId)?.querySelectorAll(".chat-suggestions, a, footer") ?? []) part.remove();
     questions.delete(runId);
     if (box) box.placeholder = placeholder;
   }
@@ -113,7 +116,8 @@
     streaming.delete(data.runId);
     // Keep the text of earlier turns, and add the final reply unless it was streamed.
     const paragraph = element.firstChild, streamed = paragraph.textContent.trimEnd();
-    paragraph.textContent = streamed.endsWith(data.content.trim()) ? streamed : `${streamed}\n\n${data.content}`.trimStart();
+    const content = revealed(data.content);
+    paragraph.textContent = streamed.endsWith(content.trim()) ? streamed : `${streamed}\n\n${content}`.trimStart();
     renderMarkdown(paragraph);
     scrollToEnd();
   }
@@ -129,7 +133,7 @@
       dot.className = "cty-dot";
       const name = document.createElement("span");
       name.className = "cty-mono";
-      name.textContent = data.tool;
+      name.textContent = revealed(data.tool);
       line.append(dot, name);
       find("no-tools")?.remove();
       if (data.args) line.title = JSON.stringify(data.args);

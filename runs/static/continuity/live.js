@@ -89,7 +89,7 @@
     openDialog = dialog;
     find("dialog").hidden = !dialog || !mayAct;
     if (!dialog) return;
-    find("dialog-text").textContent = dialog.message || "The page asks for a confirmation.";
+    find("dialog-text").textContent = revealed(dialog.message || "The page asks for a confirmation.");
     find("answer").hidden = dialog.kind !== "prompt";
     find("answer").value = dialog.default || "";
     find("no").hidden = dialog.kind === "alert";
@@ -97,7 +97,7 @@
 
   function offerTab(url) {
     find("tab").hidden = !mayAct || !/^https?:/.test(url);
-    find("tab-url").textContent = url;
+    find("tab-url").textContent = revealed(url);
   }
 
   function showProblem(text) {

@@ -156,3 +156,28 @@ def test_a_call_is_tested_without_being_made(
     assert "No tool of this name is known" in tested(viewer, tool="read_pgae")
     assert viewer.get(f"{LIST}test/").status_code == 200
     assert staff_client().get(f"{LIST}test/").status_code == 403
+
+
+def test_names_that_look_like_others_are_marked(
+    superuser_client: Client, principal: Principal
+) -> None:
+    tool, target, reason = "b\u0430sh.exec", "target_\u202ebuild", "bu\u200bilds"
+    marks = "b\u0430⟨U+0430⟩sh.exec", "target_⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩build"
+    create_token(name="\u0430gent")
+    rule = create_rule(RuleFields("deny", tool=tool, target_id=target, reason=reason), actor="t")
+    add_runner(principal, "late", tool)
+    form = {**FORM, "tool": tool, "target_id": "*", "reason": reason}
+    query = {"tool": tool, "target_id": target, "caller": "everywhere|"}
+    pages = {
+        "list": superuser_client.get(LIST),
+        "rule": superuser_client.get(f"{LIST}{rule.pk}/change/"),
+        "review": superuser_client.post(NEW, form),
+        "test": superuser_client.get(f"{LIST}test/", query),
+    }
+    for name, response in pages.items():
+        page = response.content.decode()
+        assert marks[0] in page, name
+        assert "bu⟨U+200B ZERO WIDTH SPACE⟩ilds" in page, name
+        if name != "review":
+            assert marks[1] in page, name
+    assert "token \u0430⟨U+0430⟩gent" in superuser_client.get(NEW).content.decode()

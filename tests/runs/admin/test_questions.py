@@ -68,6 +68,28 @@ def test_the_form_is_on_the_runs_page_and_in_the_inbox(
     assert INBOX.replace("&", "&amp;") in superuser_client.get("/admin/").content.decode()
 
 
+def test_hidden_characters_of_a_question_are_written_out(
+    superuser_client: Client, make_run: MakeRun
+) -> None:
+    question = {
+        "type": "answer",
+        "question": "Delete\u202e eteled?\x1b \u200b⟨ESC⟩\nReally? Да – нет",
+        "expiresAt": EXPIRES_AT,
+        "suggestions": ["ye\u2066s"],
+    }
+    run = make_run(status="running", ready=False, waiting_for=question)
+    shown = (
+        "Delete⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩ eteled?⟨ESC⟩ ⟨U+200B ZERO WIDTH SPACE⟩"
+        "⟨U+27E8 MATHEMATICAL LEFT ANGLE BRACKET⟩ESC⟨U+27E9 MATHEMATICAL RIGHT ANGLE BRACKET⟩"
+        "\nReally? Да – нет"
+    )
+    for address in (f"/admin/runs/run/{run.id}/change/", INBOX):
+        page = superuser_client.get(address).content.decode()
+        assert f'The agent asks</div><b class="cty-asked">{shown}</b>' in page
+        assert 'value="ye\u2066s" formnovalidate>ye⟨U+2066 LEFT-TO-RIGHT ISOLATE⟩s<' in page
+    assert shown in superuser_client.get("/admin/").content.decode()
+
+
 def test_the_chosen_option_or_the_written_text_is_the_answer(
     superuser_client: Client, waiting_run: Run
 ) -> None:
