@@ -45,15 +45,15 @@ class Command(BaseCommand):
             self._show(confirmation, options["page"])
             return
         page = self._show_all(confirmation)
-        if page.digest and input(f"Confirm decision {number}? [y/N] ").strip().lower() == "y":
+        if page.digest and _read(f"Confirm decision {number}? [y/N] ") == "y":
             self._decide(number, shown=page.digest)
-        elif input(f"Refuse decision {number}? [y/N] ").strip().lower() == "y":
+        elif _read(f"Refuse decision {number}? [y/N] ") == "y":
             self._decide(number, shown=None, refuses=True)
 
     def _show_all(self, confirmation: Confirmation) -> DecisionPage:
         page = self._show(confirmation, 1, asks=True)
         while not page.is_last:
-            input(f"Page {page.number} of {page.count}; Enter shows the next one. ")
+            _read(f"Page {page.number} of {page.count}; Enter shows the next one. ")
             page = self._show(confirmation, page.number + 1, asks=True)
         return page
 
@@ -75,6 +75,18 @@ class Command(BaseCommand):
         except Refused as refusal:
             raise CommandError(refusal.message) from None
         self.stdout.write(f"decision {number} {decided.status}")
+
+
+def _read(question: str) -> str:
+    """Return the line that the person types.
+
+    Raises:
+        CommandError: The input ended, or the person pressed Ctrl-C.
+    """
+    try:
+        return input(question).strip().lower()
+    except (EOFError, KeyboardInterrupt):
+        raise CommandError("Nothing was decided.") from None
 
 
 def _waiting(number: int) -> Confirmation:
