@@ -32,6 +32,7 @@ VENDOR = {
     "decisions/infra/lock_timeout.py": ("decisions/infra/*",),
     "decisions/infra/preconditions.py": ("runs/admission/*",),
     "decisions/migrations/*": ("decisions/audit/test_append_only_rows.py", "decisions/models/*"),
+    "decisions/models/audit.py": ("decisions/admin/test_audit_log.py",),
     "decisions/models/audit_triggers.py": ("decisions/audit/test_triggers.py",),
     "runs/admin/runs/columns.py": ("runs/admin/test_run_list.py",),
     "runs/installation/backups/*": ("runs/installation/test_backup.py",),

@@ -28,6 +28,7 @@ from decisions.audit.bundle import file_headers, in_batches
 from decisions.audit.chain import head_of_chain
 from decisions.audit.query import TOOL_IN_SQL, export_audit, filter_by_time, filter_by_tool
 from decisions.audit.record import is_genuine
+from decisions.audit.stored import fetch_stored
 from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry, AuditSeal
 from decisions.presentation.formatting import one_line, pretty_json
@@ -43,6 +44,7 @@ WITH RECURSIVE distinct_values(value) AS (
 SELECT value FROM distinct_values WHERE value IS NOT NULL LIMIT 200
 """
 _REFUSAL_SUFFIXES = (".refused", ".sign_in_failed", ".sign_in_throttled", ".denied")
+_UNREADABLE = format_html('<span class="cty-dim">{}</span>', "unreadable")
 _UNSEALED_HINT = (
     "The scheduler seals a row about a second after it is committed;"
     " it never seals a row whose MAC is wrong."
@@ -60,9 +62,8 @@ def occurring_tools() -> list[str]:
 
 
 def _occurring(expression: str) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(_DISTINCT_SQL.format(expression))
-        return [value for (value,) in cursor.fetchall()]
+    found = fetch_stored(_DISTINCT_SQL.format(expression), [])
+    return [value for (value,) in found if str(value).isprintable()]  # text of SQLite can be none
 
 
 class ActionFilter(ChoiceFilter):
@@ -205,12 +206,12 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     @admin.display(description="When")
     def display_time(self, entry: AuditEntry) -> SafeString:
         """Return the time relative to now."""
-        return moment(entry.created_at)
+        return moment(entry.created_at) if entry.created_at else _UNREADABLE
 
     @admin.display(description="Exact time")
     def display_exact_time(self, entry: AuditEntry) -> str:
         """Return the time with microseconds."""
-        return f"{entry.created_at:%Y-%m-%d %H:%M:%S.%f} UTC"
+        return f"{entry.created_at:%Y-%m-%d %H:%M:%S.%f} UTC" if entry.created_at else _UNREADABLE
 
     @admin.display(description="Action")
     def display_action(self, entry: AuditEntry) -> SafeString:

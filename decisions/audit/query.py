@@ -141,7 +141,8 @@ def _from_ms(ms: int | None) -> datetime | None:
 
 
 def _item(entry: AuditEntry) -> dict[str, Any]:
-    return {**_as_dict(entry), "createdAt": to_ms(entry.created_at)}
+    at = entry.created_at
+    return {**_as_dict(entry), "createdAt": None if at is None else to_ms(at)}
 
 
 def _as_dict(entry: AuditEntry) -> dict[str, Any]:
@@ -178,7 +179,7 @@ def _record(entry: AuditEntry, seal: AuditSeal | None) -> Record:
     link = None
     if seal is not None:
         link = {"position": seal.position, "prev": seal.prev, "hash": seal.hash}
-    at = entry.created_at.astimezone(UTC).isoformat(timespec="microseconds")
+    at = entry.created_at and entry.created_at.astimezone(UTC).isoformat(timespec="microseconds")
     return {"type": "audit", **_as_dict(entry), "createdAt": at, "mac": entry.mac, "seal": link}
 
 

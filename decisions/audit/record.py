@@ -121,6 +121,8 @@ def is_genuine(entry: AuditEntry) -> bool:
 
     For rows that Django could read; `decisions.audit.stored` checks the stored text.
     """
+    if entry.created_at is None:
+        return False
     try:
         return is_mac_of(_message(entry), entry.mac)
     except (ValueError, RecursionError):

@@ -10,18 +10,76 @@ from typing import Any
 from django.db import models
 
 
+def _as_blob(compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+    """Select a column of SQLite as bytes: one text that is not UTF-8 would fail the whole query."""
+    if compiler.connection.vendor == "sqlite" and not compiler.query.subquery:
+        return f"CAST({sql} AS BLOB)", params
+    return sql, params
+
+
+def _as_text(value: Any, expression: Any = None, connection: Any = None) -> Any:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+
+
+class ReadableTextField(models.CharField):  # type: ignore[type-arg]
+    """Text that a query can always return: bytes that are not UTF-8, which only a row of SQLite
+    that Continuity did not write has, are returned as escapes.
+    """
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        """Return the SQL that selects the column."""
+        return _as_blob(compiler, sql, params)
+
+    def get_db_converters(self, connection: Any) -> list[Any]:
+        """Return what converts a selected value."""
+        return [_as_text] if connection.vendor == "sqlite" else []
+
+    def deconstruct(self) -> Any:
+        """Return the definition for migrations: to the database it is a CharField."""
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.CharField", args, kwargs
+
+
+class ReadableTimeField(models.DateTimeField):  # type: ignore[type-arg]
+    """A time that a query can always return: None where the column has no time of the years that
+    Python knows, which only a row that Continuity did not write has.
+    """
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        """Return the SQL that selects the column."""
+        if compiler.query.subquery:
+            return sql, params
+        if compiler.connection.vendor == "sqlite":
+            is_time = f"{sql} >= '0001' AND datetime({sql}, '+0 days') = substr({sql}, 1, 19)"
+            return f"CASE WHEN {is_time} THEN {sql} END", [*params, *params, *params, *params]
+        is_time = f"{sql} >= '0001-01-02+00' AND {sql} < '9999-12-31+00'"
+        return f"CASE WHEN {is_time} THEN {sql} END", [*params, *params, *params]
+
+    def deconstruct(self) -> Any:
+        """Return the definition for migrations: to the database it is a DateTimeField."""
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.DateTimeField", args, kwargs
+
+
 class MetadataField(models.JSONField):
     """JSON that a query can always return: a value that JSON does not have, such as a number with
     5000 digits, which only a forged row has, is returned as its text.
     """
 
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        """Return the SQL that selects the column."""
+        return _as_blob(compiler, sql, params)
+
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         """Return the value of a column, or `{"unreadable": text}`."""
+        text = _as_text(value)
         try:
-            found = super().from_db_value(value, expression, connection)
+            found = super().from_db_value(text, expression, connection)
             json.dumps(found, allow_nan=False)
         except (ValueError, RecursionError):
-            return {"unreadable": str(value)[:200]}
+            return {"unreadable": str(text)[:200]}
+        if isinstance(found, str) and found is text:  # as Django returns text that is not JSON
+            return {"unreadable": text[:200]}
         return found
 
     def deconstruct(self) -> Any:
@@ -37,15 +95,15 @@ class AuditEntry(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     # Ids of other rows are plain strings, so that no cascade deletes an audit row.
-    tenant_id = models.CharField(max_length=64)
-    workspace_id = models.CharField(max_length=64)
-    action = models.CharField(max_length=64)
-    actor = models.CharField(max_length=160)
-    resource_type = models.CharField(max_length=32)
-    resource_id = models.CharField(max_length=128)
+    tenant_id = ReadableTextField(max_length=64)
+    workspace_id = ReadableTextField(max_length=64)
+    action = ReadableTextField(max_length=64)
+    actor = ReadableTextField(max_length=160)
+    resource_type = ReadableTextField(max_length=32)
+    resource_id = ReadableTextField(max_length=128)
     metadata = MetadataField(default=dict)
-    created_at = models.DateTimeField()
-    mac = models.CharField(max_length=64)
+    created_at = ReadableTimeField()
+    mac = ReadableTextField(max_length=64)
 
     class Meta:
         verbose_name_plural = "audit entries"
@@ -70,9 +128,9 @@ class AuditSeal(models.Model):
 
     position = models.BigIntegerField(primary_key=True)  # 1, 2, 3, … without a gap
     entry_id = models.BigIntegerField()
-    mac = models.CharField(max_length=64)  # the entry's
-    prev = models.CharField(max_length=64)  # the hash at the position before
-    hash = models.CharField(max_length=64)
+    mac = ReadableTextField(max_length=64)  # the entry's
+    prev = ReadableTextField(max_length=64)  # the hash at the position before
+    hash = ReadableTextField(max_length=64)
 
     class Meta:
         constraints = [

@@ -55,7 +55,10 @@ AUDIT_QUERY_OUTPUT: dict[str, Any] = {
                     "resourceType": TEXT,
                     "resourceId": TEXT,
                     "metadata": {},
-                    "createdAt": {"type": "integer", "description": "Unix milliseconds."},
+                    "createdAt": {
+                        "type": ["integer", "null"],
+                        "description": "Unix milliseconds; null if the stored time is none.",
+                    },
                 },
             },
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from decisions.admin.audit import occurring_tools
-from decisions.audit.query import filter_by_tool
+from decisions.audit.query import filter_by_tool, list_audit_entries
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify_bundle import check_bundle
@@ -21,6 +22,7 @@ from decisions.infra.ids import new_id
 from decisions.models import AuditEntry, AuditSeal, Token
 from runs.models import Run
 from tests.support.admin.downloads import downloaded_bytes
+from tests.support.audit.audit_attacks import attack
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
 
@@ -55,6 +57,42 @@ def test_entries_are_found_by_their_fields(
         assert ids_in(superuser_client, query) == [lost.id], query
     assert ids_in(superuser_client, "?outcome=refused") == [refused.id]
     assert ids_in(superuser_client, "?q=token:tok_1") == [refused.id]
+
+
+SQLITE_ROWS = [
+    "created_at = 'tomorrow'",
+    "created_at = '2026-02-30 10:00:00'",
+    "created_at = '12026-01-01 10:00:00'",
+    "created_at = CAST(x'ff41' AS TEXT)",
+    "actor = CAST(x'ff41' AS TEXT)",
+    "action = CAST(x'ff41' AS TEXT)",
+    "metadata = CAST(x'7b2261223a22ff227d' AS TEXT)",
+    "mac = x'ff41'",
+]
+POSTGRESQL_ROWS = ["created_at = '12026-01-01 10:00:00+00'", "created_at = '-infinity'"]
+
+
+@pytest.mark.parametrize(
+    "change", POSTGRESQL_ROWS if connection.vendor == "postgresql" else SQLITE_ROWS
+)
+def test_a_row_that_cannot_be_read_is_shown_as_unreadable(
+    superuser_client: Client,
+    principal: Principal,
+    record_event: Callable[..., AuditEntry],
+    change: str,
+) -> None:
+    genuine, forged = record_event("run.started", "run", "r"), record_event("run.ended", "run", "r")
+    attack(f"UPDATE {{rows}} SET {change} WHERE id = %(id)s", id=forged.id)  # noqa: S608
+    page = list_audit_entries(principal=principal)["items"]
+    assert [row["id"] for row in page[:2]] == [forged.id, genuine.id]
+    json.dumps(page, allow_nan=False)
+    assert page[1]["createdAt"] is not None
+    assert ids_in(superuser_client, "")[:2] == [forged.id, genuine.id]
+    shown = superuser_client.get(f"{LIST}{forged.id}/change/").content.decode()
+    assert "invalid: the row was changed" in shown
+    assert ("unreadable" in shown) == change.startswith(("created_at", "metadata"))
+    lines = downloaded_bytes(superuser_client.post(f"{LIST}export/")).splitlines()
+    assert len(lines) == 1 + AuditEntry.objects.count() + 1
 
 
 def test_rows_about_a_tool_are_found_by_its_name(
