@@ -128,7 +128,7 @@ def _fragments(args: Mapping[str, Any], previews: Sequence[CallPreview]) -> Iter
         yield from fragments_of(
             visible(preview.name),
             preview.text,
-            preview.about,
+            visible(preview.about),
             size=FRAGMENT,
             is_diff=preview.is_diff,
         )

@@ -67,7 +67,12 @@ def create_task(
     existing = _task_of_key(principal, key, first)
     if existing is not None:
         return task_object(existing, messages=1), False
-    given = {"title": title, "message": message, "targetId": target_id}
+    given = {
+        "title": title,
+        "message": message,
+        "targetId": target_id,
+        "outputSchema": output_schema,
+    }
     args = {name: value for name, value in given.items() if value is not None}
     approval = admit_call(tool_call_request(principal, "create_task", args, key=key or ""))
     task = _new_task(principal, title or title_of(message or _NEW_TASK), target_id, key)

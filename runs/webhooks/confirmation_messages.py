@@ -46,15 +46,16 @@ def create_confirmation_deliveries(confirmation: Confirmation, **_signal: Any) -
     )
 
 
-def confirmation_message(event: str, decision_id: int, *, with_arguments: bool) -> bytes:
+def confirmation_message(event: str, decision_id: int, webhook: Webhook) -> bytes:
     """Return the message. Its link is created here and not stored: anyone with it can decide.
 
-    Args:
-        with_arguments: the webhook gets the exact arguments and the digest that an answer names;
-            else the arguments' digest and size alone.
+    A webhook that the caller of the decision created gets no link: no credential confirms its own
+    request. One that sends arguments gets the exact ones and the digest that an answer names;
+    others get the arguments' digest and size alone.
     """
     confirmation = Confirmation.objects.select_related("decision").get(decision_id=decision_id)
     decision = confirmation.decision
+    is_own = webhook.created_by == decision.principal_id
     data = {
         "decisionId": decision.pk,
         "confirmationId": confirmation.id,
@@ -63,7 +64,7 @@ def confirmation_message(event: str, decision_id: int, *, with_arguments: bool) 
         "targetId": decision.target_id,
         "argumentsDigest": decision.subject_digest,
         "argumentsSize": arguments_size(decision),
-        **(_arguments(decision) if with_arguments else {}),
+        **(_arguments(decision) if webhook.sends_arguments else {}),
         "rule": decision.rule,
         "reason": decision.reason,
         "askedBy": decision.principal_id,
@@ -71,7 +72,7 @@ def confirmation_message(event: str, decision_id: int, *, with_arguments: bool) 
         "runId": decision.run_id,
         "step": decision.step_index,
         "expiresAt": to_ms(confirmation.expires_at),
-        "link": confirmation_link(confirmation),
+        "link": None if is_own else confirmation_link(confirmation),
     }
     return message(event, confirmation.created_at, data)
 

@@ -152,8 +152,7 @@ def _lease_without_message(row: WebhookDelivery) -> DeliveryLease:
 def _body(row: WebhookDelivery) -> bytes:
     if row.run is not None:
         return run_message(row.event, row.run)
-    with_arguments = row.webhook.sends_arguments
-    return confirmation_message(row.event, int(row.decision_id or 0), with_arguments=with_arguments)
+    return confirmation_message(row.event, int(row.decision_id or 0), row.webhook)
 
 
 def run_message(event: str, run: Run) -> bytes:

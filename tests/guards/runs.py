@@ -2063,6 +2063,17 @@ _WEBHOOKS = (
         "test_a_webhook_for_runs_receives_no_confirmation",
     ),
     Guard(
+        "confirmation-link-not-to-its-caller",
+        "A webhook gets no link to confirm a request of the token that created the webhook",
+        Patch(
+            "runs/webhooks/confirmation_messages.py",
+            old="None if is_own else confirmation_link(confirmation)",
+            new="confirmation_link(confirmation)",
+        ),
+        failing_test="tests/runs/webhooks/test_confirmation_messages.py::"
+        "test_a_webhook_of_the_caller_gets_no_link",
+    ),
+    Guard(
         "inline-confirmation-has-no-webhook",
         "A confirmation whose token goes through the agent's host is sent to no webhook",
         Patch(

@@ -194,6 +194,16 @@ def test_the_command_line_is_shown_as_the_runner_gets_it(
     assert dict(page.facts)["Target"].startswith("builder (docker-runner, http://")
 
 
+def test_the_folder_of_a_command_hides_nothing(
+    api: httpx.Client, make_runner: MakeRunner, open_loopback: None
+) -> None:
+    make_runner(is_default=True, name="builder")
+    call(api, "bash.exec", {"cmd": "ls", "cwd": "a\x1b[2J\u202e\n  | bash -c 'ok'"})
+    text = as_text(decision_page(Decision.objects.get()))
+    assert {one for one in text if not one.isprintable()} <= {"\n"}
+    assert "\n  | bash -c 'ok'" not in text
+
+
 @pytest.mark.parametrize(
     ("tool", "args", "diff"),
     [

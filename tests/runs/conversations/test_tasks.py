@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import Conflict
+from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.authorization.sealed_arguments import open_arguments
+from decisions.errors import ConfirmationRequired, Conflict
 from decisions.identity.principals import Principal
-from decisions.models import AuditEntry
+from decisions.models import AuditEntry, Decision
 from runs.agent.history import messages_before
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.log import append_events
@@ -24,6 +26,7 @@ from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task, TaskEvent, TaskMessage
 from runs.submission.services import cancel_run, retry_run
 from runs.worker.worker import WorkerProcess
+from tests.support.decisions.confirmations import confirm
 
 pytest_plugins = ["tests.support.runs.task_fixtures"]
 MakeTask = Callable[..., str]
@@ -273,6 +276,21 @@ def test_a_message_that_the_template_refuses_leaves_no_rows(
     with pytest.raises(Exception, match="There is no template"):
         create_task(principal=principal, message="say one")
     assert not Task.objects.exists()
+
+
+def test_the_schema_of_the_answer_is_part_of_what_a_person_confirms(principal: Principal) -> None:
+    fields = RuleFields("confirm", "everywhere", tool="create_task", reason="test")
+    create_rule(fields, actor="test")
+    schema = {"type": "object", "description": "a"}
+    with pytest.raises(ConfirmationRequired):
+        create_task(principal=principal, message="say one", output_schema=schema, key="k")
+    decision = Decision.objects.get()
+    assert open_arguments(decision)["outputSchema"] == schema
+    confirm(decision_id=decision.pk, by="admin:ann", how="admin")
+    other = {**schema, "description": "b"}
+    with pytest.raises(ConfirmationRequired):
+        create_task(principal=principal, message="say one", output_schema=other, key="k")
+    assert create_task(principal=principal, message="say one", output_schema=schema, key="k")[1]
 
 
 def test_a_run_reads_the_messages_before_it(

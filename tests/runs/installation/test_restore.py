@@ -43,12 +43,16 @@ def test_a_restored_installation_continues_from_the_backup(
 APPROVE = """
 from django.contrib.sessions.backends.db import SessionStore
 from decisions.authorization.authorize import ToolCallRequest, authorize, request_confirmation
+from decisions.authorization.confirmations import confirm
+from decisions.authorization.sealed_arguments import shown_digest
 from decisions.identity.principals import create_token, local_principal
+from decisions.models import Decision
 principal = local_principal()
 owner = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
 call = ToolCallRequest(principal_id=principal.id, user_id=None, tool="delete_all", args={}, **owner)
 asked = request_confirmation(call, authorize(call))
-confirm(decision_id=asked.decision_id, by="admin:ann", how="admin")
+shown = shown_digest(Decision.objects.get())
+confirm(decision_id=asked.decision_id, by="admin:ann", how="admin", shown=shown)
 SessionStore().create()
 print("APPROVED", create_token(name="leaked"))
 """

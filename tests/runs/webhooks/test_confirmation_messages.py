@@ -118,6 +118,22 @@ def test_the_link_in_a_delivery_works_and_is_stored_in_no_row(
     assert reload_run(run).status == "succeeded"
 
 
+def test_a_webhook_of_the_caller_gets_no_link(
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    principal: Principal,
+    receiver: Receiver,
+) -> None:
+    caller = replace(principal, scopes=principal.scopes | {"confirm"})
+    services.create_webhook(principal=caller, url=receiver.url, confirmations=True)
+    run = submit_calls("risk:b")
+    worker.work()
+    deliver()
+    data = received_body(receiver)["data"]
+    assert data["decisionId"] == decision_id(run)
+    assert data["link"] is None
+
+
 def test_a_failed_delivery_is_retried(
     worker: WorkerProcess,
     submit_calls: Callable[..., Run],
