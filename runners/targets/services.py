@@ -146,13 +146,15 @@ def target_object(row: ExecutionTarget, principal: Principal) -> dict[str, Any]:
 
 @contextmanager
 def _authorized(principal: Principal, tool: str, fields: Mapping[str, Any]) -> Iterator[None]:
-    """Authorize a change, and execute it in the transaction that uses up an approval. The token is
-    masked in the request that policy sees; it stands by its name where a person decides.
+    """Authorize a change, and execute it in the transaction that uses up an approval. It is bound
+    to the token, which is masked in records and stands by its name where a person decides.
     """
     has_token = bool(fields.get("authToken"))
     masked = {**fields, "authToken": "***"} if has_token else fields
     shown = {**fields, "authToken": secret_named("authToken")} if has_token else fields
-    approval = admit_call(tool_call_request(principal, tool, masked, shown_args=shown))
+    approval = admit_call(
+        tool_call_request(principal, tool, fields, display_args=masked, shown_args=shown)
+    )
     try:
         with transaction.atomic():
             use_approval(approval)

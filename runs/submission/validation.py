@@ -289,7 +289,9 @@ def _session(
 
 
 def submission_request(submission: Submission, *, key: str) -> ToolCallRequest:
-    """Return the submit as a tool call for policy and confirmations; its target is the template."""
+    """Return the submit as a tool call for policy and confirmations; its target is the template. A
+    confirmation is bound to the secret inputs too.
+    """
     session = None if submission.creates_session else submission.session
     args = {
         "templateId": submission.template.template_id,
@@ -297,11 +299,13 @@ def submission_request(submission: Submission, *, key: str) -> ToolCallRequest:
         "options": submission.options,
         **({"sessionId": session.id} if session else {}),
     }
+    secrets = {"secretInputs": dict(submission.secrets)} if submission.secrets else {}
     return tool_call_request(
         submission.principal,
         SUBMIT,
-        args,
+        args | secrets,
         target_id=submission.template.template_id,
         key=key,
+        display_args=args,
         shown_args={**args, "inputs": name_secrets(submission.template, submission.inputs)},
     )

@@ -927,7 +927,8 @@ _TARGETS = (
         "Policy is evaluated before a target is changed",
         Patch(
             "runners/targets/services.py",
-            "approval = admit_call(tool_call_request(principal, tool, masked, shown_args=shown))",
+            "approval = admit_call(\n        tool_call_request(principal, tool, fields,"
+            " display_args=masked, shown_args=shown)\n    )",
             "approval = None",
         ),
         failing_test=f"{_REST_TARGETS}::test_a_confirmation_of_a_new_target_does_not_contain_its_token",

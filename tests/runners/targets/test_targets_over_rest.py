@@ -15,6 +15,7 @@ from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule, Ten
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, create_target_row
 from tests.services import free_port
+from tests.support.decisions.confirmations import confirm
 from tests.support.rest.rest import json_of, refusal
 from tests.support.runners.stub_runner import responding_with, stub_runner
 
@@ -161,6 +162,16 @@ def test_a_confirmation_of_a_new_target_does_not_contain_its_token(admin: httpx.
     stored = [*Decision.objects.values(), *Confirmation.objects.values()]
     assert len(stored) == 2
     assert "s3cret" not in str([*stored, *AuditEntry.objects.values()]) + answer.text
+
+
+def test_a_confirmation_of_a_new_target_is_for_its_token_alone(admin: httpx.Client) -> None:
+    create_rule(RuleFields("confirm", tool="create_target", reason="test"), actor="test")
+    first = {**NEW, "authToken": "s3cret-token-value"}
+    number = admin.post(TARGETS, json=first).json()["details"]["decisionId"]
+    confirm(decision_id=number, by="admin:a", how="admin")
+    assert admin.post(TARGETS, json={**NEW, "authToken": "another-token"}).status_code == 202
+    assert not ExecutionTarget.objects.exists()
+    assert admin.post(TARGETS, json=first).is_success
 
 
 def test_a_blocked_address_error_names_the_setting_that_allows_it(admin: httpx.Client) -> None:

@@ -26,6 +26,7 @@ from runs.submission.validation import SubmittedRun
 from runs.task_templates.base import StepPlan
 from runs.task_templates.registry import get_template
 from runs.worker.worker import WorkerProcess
+from tests.support.decisions.confirmations import confirm
 
 pytest_plugins = ["tests.support.decisions.confirmation_fixtures"]
 INPUTS: dict[str, Any] = {
@@ -111,6 +112,23 @@ def test_a_person_who_confirms_a_submit_sees_the_names_of_its_secrets(
     shown = {one.name: as_lines(one.parts) for one in decision_page(decision).fragments}
     assert shown["inputs.credentials.password"] == "⟨secret credentials.password⟩"
     assert "hunter22" not in str(shown)
+
+
+def test_a_confirmation_of_a_submit_is_for_its_secrets_alone(principal: Principal) -> None:
+    create_rule(RuleFields("confirm", tool="run_task_template", reason="risky"), actor="test")
+    with pytest.raises(ConfirmationRequired):
+        submit_login(principal)
+    confirm(decision_id=Decision.objects.get().pk, by="admin:a", how="admin")
+    other = {**INPUTS, "credentials": {"username": "alice", "password": "another"}}
+    with pytest.raises(ConfirmationRequired):
+        submit_run(
+            principal=principal,
+            template_id="login_keep_session",
+            inputs=other,
+            options={"mode": "async"},
+        )
+    submit_login(principal)
+    assert Run.objects.count() == 1
 
 
 def test_the_sweeper_deletes_secrets_that_remain_after_the_end(principal: Principal) -> None:
