@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from django.db import connection
 from django.db.models import Exists, OuterRef
 
-from decisions.audit.chain import head_of_chain, start_of_chain
+from decisions.audit.chain import StoredSeal, head_of_chain, is_our_link, start_of_chain
 from decisions.audit.checkpoints import is_in_chain, read_checkpoints, start_anew
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.stored import StoredRow, fault_of, fetch_stored, row_columns
@@ -26,6 +27,15 @@ CHECKPOINTS_MISSING = "audit.checkpoints_missing"
 ACCEPTED = "audit.incidents_accepted"
 _ALL = """
     SELECT {columns} FROM decisions_auditentry e WHERE e.action IN (%s, %s, %s) ORDER BY e.id
+"""
+_GAPS = """
+    SELECT b.position, b.entry_id, b.mac, b.prev, b.hash,
+           a.position, a.entry_id, a.mac, a.prev, a.hash
+    FROM (SELECT position, lag(position) OVER (ORDER BY position) AS previous
+          FROM decisions_auditseal WHERE position > 0) found
+    JOIN decisions_auditseal b ON b.position = found.previous
+    JOIN decisions_auditseal a ON a.position = found.position
+    WHERE found.position > found.previous + 1 ORDER BY found.position
 """
 _OF_ROW = "SELECT {columns} FROM decisions_auditentry e WHERE e.action = %s AND e.resource_id = %s"
 
@@ -54,30 +64,83 @@ def list_open_incidents() -> list[StoredRow]:
     return [row for row in found if row.action != ACCEPTED and row.mac not in accepted]
 
 
+def accepted_gaps() -> set[tuple[int, int]]:
+    """Return the gaps of the chain that an operator accepted, as (first, last) missing position."""
+    gaps: set[tuple[int, int]] = set()
+    for acceptance in _acceptances():
+        gaps.update((first, last) for first, last in acceptance.get("gaps", ()))
+    return gaps
+
+
+def _acceptances() -> Iterator[dict[str, Any]]:
+    for row in _genuine(_OF_ROW, [ACCEPTED, "log"]):
+        yield json.loads(row.metadata)
+
+
+def list_skipped_positions() -> list[tuple[int, int]]:
+    """Return the gaps of the chain that no seal was removed from, as (first, last) position.
+
+    The sealer passes over positions that forged seals have. If these are removed later, the seal
+    after the gap has the hash of the one before it, under its MAC. If the sealer had written a seal
+    within the gap, the one after it would have that one's hash; unless that seal was overwritten
+    while it was the newest. Then a checkpoint has it as head, or had until an operator accepted the
+    loss of that head.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_GAPS)
+        rows = cursor.fetchall()
+    found = [(StoredSeal._make(row[:5]), StoredSeal._make(row[5:])) for row in rows]
+    sealed = {head.position for head in read_checkpoints().heads}
+    for acceptance in _acceptances():
+        sealed.update(acceptance.get("lostHeads", ()))
+    return [
+        (before.position + 1, after.position - 1)
+        for before, after in found
+        if is_our_link(*before)
+        and is_our_link(*after)
+        and after.prev == before.hash
+        and not any(before.position < position < after.position for position in sealed)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What an operator accepted: open incidents, and checkpoints that were moved aside."""
+    """What an operator accepted: open incidents, gaps of the chain, and checkpoints that were moved
+    aside.
+    """
 
     incidents: int
+    gaps: int
     moved_to: Path | None
 
 
 def accept_incidents(*, reason: str, actor: str) -> Acceptance:
-    """Record that an operator accepts all open incidents, and start new checkpoints if the present
-    ones are incomplete or of another chain.
+    """Record that an operator accepts all open incidents and the gaps that forged seals left, and
+    start new checkpoints if the present ones are incomplete or of another chain.
 
     The acceptance names the incidents by their MACs, so it covers no later one. It accepts no other
     fault of the log.
     """
     accepted = [row.mac for row in list_open_incidents()]
+    gaps = sorted(set(list_skipped_positions()) - accepted_gaps())
     saved, start = read_checkpoints(), start_of_chain()
     moved_to = None
-    known = (head.position < start.position or is_in_chain(head) for head in saved.heads)
-    if saved.faults or not saved.heads or not all(known):
+    lost = {
+        head.position
+        for head in saved.heads
+        if head.position >= start.position and not is_in_chain(head)
+    }
+    if saved.faults or not saved.heads or lost:
         moved_to = start_anew(head_of_chain())
-    details = {"reason": reason, "incidents": accepted, "newCheckpoints": moved_to is not None}
+    details = {
+        "reason": reason,
+        "incidents": accepted,
+        "gaps": gaps,
+        "lostHeads": sorted(lost),
+        "newCheckpoints": moved_to is not None,
+    }
     record(AuditEvent(ACCEPTED, actor, "audit", "log", "", "", details))
-    return Acceptance(len(accepted), moved_to)
+    return Acceptance(len(accepted), len(gaps), moved_to)
 
 
 def _genuine(statement: str, params: Sequence[Any]) -> Iterator[StoredRow]:

@@ -24,7 +24,12 @@ from decisions.audit.chain import (
     start_of_chain,
 )
 from decisions.audit.checkpoints import read_checkpoints
-from decisions.audit.incidents import ROW_REFUSED, list_open_incidents
+from decisions.audit.incidents import (
+    ROW_REFUSED,
+    accepted_gaps,
+    list_open_incidents,
+    list_skipped_positions,
+)
 from decisions.audit.stored import (
     HIGHEST_ID,
     LOWEST_ID,
@@ -103,7 +108,9 @@ def check_audit_log(processes: int = 1) -> AuditReport:
             " a scheduler"
         )
     start = start_of_chain()
-    for part in _parts(_spans(start.position, last, processes), [start, *saved.heads]):
+    gaps = accepted_gaps()
+    gaps = gaps.intersection(list_skipped_positions()) if gaps else gaps
+    for part in _parts(_spans(start.position, last, processes), [start, *saved.heads], gaps):
         report.join(part)
     _check_start(report, start, saved.heads)
     for lost in sorted({head.position for head in saved.heads if head.position > last}):
@@ -126,20 +133,25 @@ def _spans(start: int, last: int, processes: int) -> list[tuple[int, int]]:
     return [(first, min(first + size, last)) for first in range(start, last, size)]
 
 
-def _parts(spans: list[tuple[int, int]], saved: list[ChainHead]) -> Iterator[AuditReport]:
+def _parts(
+    spans: list[tuple[int, int]], saved: list[ChainHead], gaps: set[tuple[int, int]]
+) -> Iterator[AuditReport]:
     if len(spans) < 2:
-        yield from (_check_span(span, saved) for span in spans)
+        yield from (_check_span(span, saved, gaps) for span in spans)
         return
     connection.close()  # or the child processes would share it
     with ProcessPoolExecutor(len(spans), mp_context=get_context("fork")) as pool:
-        yield from pool.map(_check_span, spans, repeat(saved))
+        yield from pool.map(_check_span, spans, repeat(saved), repeat(gaps))
 
 
-def _check_span(span: tuple[int, int], saved: list[ChainHead]) -> AuditReport:
+def _check_span(
+    span: tuple[int, int], saved: list[ChainHead], gaps: set[tuple[int, int]]
+) -> AuditReport:
     """Verify the links of one part of the chain, their rows and the checkpoints among them.
 
     Args:
         saved: the start of the chain, then the heads of the checkpoints.
+        gaps: missing positions that are no fault, as (first, last).
     """
     report, (position, last) = AuditReport(), span
     before = _hashes_before(position, saved[0])
@@ -147,7 +159,7 @@ def _check_span(span: tuple[int, int], saved: list[ChainHead]) -> AuditReport:
     for head in saved:
         checkpoints.setdefault(head.position, set()).add(head.hash)
     for link, row in sealed_rows(position + 1, last):
-        if link.position != position + 1:
+        if link.position != position + 1 and not _is_within(gaps, position + 1, link.position - 1):
             report.add(_missing(position + 1, link.position - 1))
             before = set()
         position, report.sealed = link.position, report.sealed + 1
@@ -156,9 +168,14 @@ def _check_span(span: tuple[int, int], saved: list[ChainHead]) -> AuditReport:
         # The link after a forged one may follow it, or the link that was there before.
         before = {link.hash} if is_our_link(*link) else before | {link.hash}
         _check_sealed_row(report, link, row)
-    if position < last:
+    if position < last and not _is_within(gaps, position + 1, last):
         report.add(_missing(position + 1, last))
     return report
+
+
+def _is_within(gaps: set[tuple[int, int]], first: int, last: int) -> bool:
+    """Tell whether these missing positions are an accepted gap, or the part of it in one span."""
+    return any(start <= first and last <= end for start, end in gaps)
 
 
 def _hashes_before(position: int, start: ChainHead) -> set[str]:

@@ -118,13 +118,18 @@ class _Verification:
         link = ChainHead(seal["position"], seal["hash"])
         if not is_our_link(link.position, record["id"], record["mac"], seal["prev"], link.hash):
             yield f"the seal of row {record['id']} is not what the sealer wrote"
+        yield from self._link(record["id"], link, seal["prev"])
+
+    def _link(self, row_id: Any, link: ChainHead, prev: Any) -> Iterator[str]:
         last, self._last = self._last, link
         if last is None and self._is_archive:
             last = ChainHead(self.report.head["first"] - 1, self.report.head["prev"])
-        if last and self._is_archive and link.position != last.position + 1:
+        if last is None or prev == last.hash:  # then no seal between the two was removed
+            return
+        if link.position == last.position + 1:
+            yield f"the seal of row {row_id} does not follow the one before"
+        elif self._is_archive:
             yield f"seals {last.position + 1} to {link.position - 1} are missing"
-        if last and link.position == last.position + 1 and seal["prev"] != last.hash:
-            yield f"the seal of row {record['id']} does not follow the one before"
 
     def _event(self, record: Record) -> Iterator[str]:
         self._seq += 1

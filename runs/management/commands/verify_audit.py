@@ -56,7 +56,8 @@ class Command(BaseCommand):
         if not reason:
             raise CommandError("--accept-incidents: give the reason; it is recorded.")
         accepted = accept_incidents(reason=reason, actor=command_actor())
-        self.stdout.write(f"Accepted: {accepted.incidents} incidents.")
+        gaps = f", {accepted.gaps} gaps of forged seals" if accepted.gaps else ""
+        self.stdout.write(f"Accepted: {accepted.incidents} incidents{gaps}.")
         if accepted.moved_to:
             self.stdout.write(f"The previous checkpoints are in {accepted.moved_to}.")
 

@@ -135,6 +135,21 @@ def test_the_cut_hides_no_other_removal(
     assert fault in out.getvalue()
 
 
+def test_a_log_with_an_accepted_gap_is_archived(sealer: Sealer, tmp_path: Path) -> None:
+    forged = "INSERT INTO {seals} (position, entry_id, mac, prev, hash)"
+    attack(f"{forged} VALUES (10, -99, 'x', '', '')")
+    record(AuditEvent("run.started", "local", "run", "run_9", "ten_1", "ws_1"))
+    seal(sealer)
+    attack("DELETE FROM {seals} WHERE position = 10")
+    assert "missing" in refusal_of(tmp_path / "a")
+    verify("--accept-incidents", "a forged seal was removed")
+    seal(sealer)
+    archive(tmp_path / "a", before=datetime.now(UTC).isoformat())
+    assert "run_9" in archived_runs(tmp_path / "a")
+    verify("--bundle", str(tmp_path / "a"))
+    verify()
+
+
 def test_a_forged_cut_hides_no_removal(sealer: Sealer) -> None:
     head = AuditSeal.objects.get(position=6).hash
     cut = {"position": 0, "hash": GENESIS.hash}

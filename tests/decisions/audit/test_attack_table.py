@@ -449,3 +449,50 @@ def test_an_operator_accepts_an_older_database_with_a_reason(log: Log) -> None:
 def test_accepting_incidents_accepts_no_other_fault(log: Log) -> None:
     edit(log)
     assert verify_audit("--accept-incidents", "no reason")[0] == 1
+
+
+def test_an_operator_accepts_the_gap_of_a_forged_seal_that_was_removed(log: Log) -> None:
+    forge_the_next_seal(log)
+    attack("DELETE FROM {seals} WHERE position = 11")
+    status, output = verify_audit()
+    assert (status, "seal 11: it is missing from the chain" in output) == (1, True)
+    status, output = verify_audit("--accept-incidents", "a forged seal was removed")
+    assert (status, "1 gaps of forged seals" in output) == (0, True)
+    log.write()
+    assert verify_audit()[0] == 0
+    details = AuditEntry.objects.get(action="audit.incidents_accepted").metadata
+    assert details["gaps"] == [[11, 11]]
+
+
+@pytest.mark.parametrize("gap", [(10, 10), (11, 11), (12, 12), (10, 11)])
+def test_accepting_incidents_accepts_no_gap_of_a_removed_row(
+    log: Log, gap: tuple[int, int]
+) -> None:
+    forge_the_next_seal(log)
+    attack("DELETE FROM {seals} WHERE position = 11")
+    verify_audit("--accept-incidents", "a forged seal was removed")
+    log.write(3)
+    attack(
+        "DELETE FROM {rows} WHERE id IN"
+        " (SELECT entry_id FROM {seals} WHERE position BETWEEN %(first)s AND %(last)s)",
+        "DELETE FROM {seals} WHERE position BETWEEN %(first)s AND %(last)s",
+        first=gap[0],
+        last=gap[1],
+        changes_rows=False,
+    )
+    for _ in range(2):
+        status, output = verify_audit("--accept-incidents", "again")
+        assert "gaps of forged seals" not in output
+        assert status == (0 if gap == (11, 11) else 1)
+
+
+def test_a_genuine_seal_that_was_overwritten_and_removed_is_not_accepted(log: Log) -> None:
+    attack("UPDATE {seals} SET hash = 'x' WHERE position = 10")
+    log.write(2)  # the sealer goes on after seal 9
+    attack(
+        "DELETE FROM {rows} WHERE id = %(id)s",
+        "DELETE FROM {seals} WHERE position = 10",
+        id=log.ids[9],
+    )
+    for _ in range(2):  # the first acceptance starts new checkpoints
+        assert verify_audit("--accept-incidents", "a forged seal was removed")[0] == 1
