@@ -26,7 +26,7 @@ _LINGER_S = 1.0
 
 
 class HeadTooLarge(InvalidInput):
-    """The request line and the headers are larger than HEAD_MAX_BYTES."""
+    """The request line and the headers, or the trailers, are larger than HEAD_MAX_BYTES."""
 
     http_status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
     recovery = "Send fewer or shorter headers, and a shorter address."
@@ -68,7 +68,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._limits = self.config.open_connections.limits
         self._phase, self._phase_began = _Phase.IDLE, 0.0
-        self._head_bytes = self._body_bytes = 0
+        self._head_bytes = self._body_bytes = self._trailer_bytes = 0
         self._has_begun = False
         self._arrival_timer: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
@@ -90,16 +90,20 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse received data; refuse a head that exceeds the limit before it is complete."""
+        """Parse received data; refuse a head, or trailers, that exceed the limit before they are
+        complete.
+        """
         if self._is_refused:
             return
         if self._phase is _Phase.IDLE:
             self._enter(_Phase.HEAD)
         if self._phase is _Phase.HEAD:
             self._head_bytes += len(data)
+        else:
+            self._trailer_bytes += len(data)
         super().data_received(data)
-        is_too_large = self._phase is _Phase.HEAD and self._head_bytes > HEAD_MAX_BYTES
-        if is_too_large and not self.transport.is_closing():
+        size = {_Phase.HEAD: self._head_bytes, _Phase.BODY: self._trailer_bytes}.get(self._phase, 0)
+        if size > HEAD_MAX_BYTES and not self.transport.is_closing():
             self._refuse(_head_too_large(), linger_s=_LINGER_S)
 
     def on_message_begin(self) -> None:
@@ -108,6 +112,11 @@ class LimitedProtocol(HttpToolsProtocol):
             self._enter(_Phase.HEAD)
         self._head_bytes, self._has_begun = 0, True
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; leave out the trailers of a body in chunks, which nothing reads."""
+        if self._phase is not _Phase.BODY:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Pass the request to the application, or to `refuse_head` if its head is too large."""
@@ -118,8 +127,9 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Count the bytes, which extend the time for the rest."""
+        """Count the bytes, which extend the time for the rest; trailers follow the last of them."""
         self._body_bytes += len(body)
+        self._trailer_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -136,7 +146,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _enter(self, phase: _Phase) -> None:
         self._phase, self._phase_began = phase, self.loop.time()
-        self._head_bytes = self._body_bytes = 0
+        self._head_bytes = self._body_bytes = self._trailer_bytes = 0
         self._has_begun = phase is _Phase.BODY
         if self._arrival_timer is not None:
             self._arrival_timer.cancel()
@@ -217,7 +227,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def _head_too_large() -> HeadTooLarge:
-    return HeadTooLarge("The head of the request is larger than 64 KiB.")
+    return HeadTooLarge("The headers or trailers of the request are larger than 64 KiB.")
 
 
 def _body(error: Refused) -> bytes:

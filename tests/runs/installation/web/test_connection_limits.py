@@ -109,6 +109,22 @@ def test_an_unfinished_body_is_refused_and_the_application_learns_it() -> None:
     assert seen == ["http.disconnect"]
 
 
+@pytest.mark.parametrize("trailer", [b"a: b\r\n", b"a"], ids=["many", "one"])
+def test_endless_trailers_are_refused_before_they_are_complete(trailer: bytes) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(
+            b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\na: "
+        )
+        for _ in range(20):
+            writer.write(trailer * (20_000 // len(trailer)))
+            await writer.drain()
+            await asyncio.sleep(0)
+        return await reader.read()
+
+    slow = ConnectionLimits(head_s=8, body_s=8, unread_s=8, idle_s=8)
+    assert_refused(exchange(talk, limits=slow), 431)
+
+
 def test_a_body_that_arrives_fast_enough_has_more_time() -> None:
     limits = ConnectionLimits(body_s=SHORT_S, body_bytes_per_s=100)
 
