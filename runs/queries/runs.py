@@ -232,15 +232,18 @@ def list_events_and_seq(
     """
     principal.require("runs:read")
     run = visible_run(principal, run_id)
-    rows = RunEvent.objects.filter(run_id=run.id, seq__gt=after).order_by("seq")[:limit]
-    events = take_within_bytes((event_object(row) for row in rows), max_bytes)
+    # Events that were written after the run was read belong to the next page: `terminal` would be
+    # wrong beside them.
+    rows = RunEvent.objects.filter(run_id=run.id, seq__gt=after, seq__lte=run.last_seq)
+    objects = (event_object(row) for row in rows.order_by("seq")[:limit])
+    events = take_within_bytes(objects, max_bytes)
     last = events[-1]["seq"] if events else after
     page = {
         "events": events,
         "lastSeq": last,
         "terminal": run.status in TERMINAL and last >= run.last_seq,
     }
-    return page, max(run.last_seq, last if events else 0)
+    return page, run.last_seq
 
 
 def event_object(row: RunEvent | TaskEvent) -> dict[str, Any]:
