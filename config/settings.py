@@ -115,6 +115,7 @@ CONTINUITY_KNOWN_CALLS = "runs.admission.known_calls.list_known_calls"
 # The function that returns what stands beside the arguments of a call to decide on, by dotted name,
 # because it reads runs and targets.
 CONTINUITY_CALL_CONTEXT = "runs.queries.call_context.context_of_decision"
+CONTINUITY_CALL_BASIS = "runs.queries.call_context.basis_of_decision"
 
 # --- runs (S0 §4.5) ------------------------------------------------------------------------------
 MAX_CONCURRENT_RUNS = env.int("CONTINUITY_MAX_CONCURRENT_RUNS", 5)

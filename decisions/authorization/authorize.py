@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.utils.module_loading import import_string
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
@@ -22,6 +23,7 @@ from decisions.authorization.policy import Verdict, current_policy
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     check_showable,
+    open_basis,
     seal_arguments,
 )
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
@@ -98,6 +100,7 @@ class Authorization:
         hidden: why a person cannot see the arguments whole; the call is denied then.
         confirmation: the confirmation of exactly this call, waiting or decided.
         supersedes: the id of an earlier decision on this call that no longer applies to it.
+        is_outdated: the file or script that the call works on has changed since that decision.
         precondition: that the policy rules have not changed since; the statement that starts the
             call tests it.
     """
@@ -108,6 +111,7 @@ class Authorization:
     supersedes: int | None = None
     precondition: Precondition | None = None
     hidden: str = ""
+    is_outdated: bool = False
 
     @property
     def is_waiting(self) -> bool:
@@ -160,6 +164,14 @@ def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization
     if confirmation.decision.subject_digest not in call.digests:
         return Authorization(verdict, verdict.decision, supersedes=confirmation.decision_id)
     confirmations.expire_if_due(confirmation)
+    return _with_found(confirmation, verdict)
+
+
+def _with_found(confirmation: Confirmation, verdict: Verdict) -> Authorization:
+    """Return the authorization of the call that a confirmation is for."""
+    if verdict.decision == "confirm" and _is_outdated(confirmation):
+        older = confirmation.decision_id
+        return Authorization(verdict, "confirm", supersedes=older, is_outdated=True)
     if verdict.decision == "allow":  # the rule was relaxed; a person's refusal still holds
         refused = confirmation if confirmation.status == ConfirmationStatus.REFUSED else None
         return Authorization(verdict, "deny" if refused else "allow", refused)
@@ -167,6 +179,31 @@ def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization
         return Authorization(verdict, "allow", confirmation)
     denied = confirmation.status in _NEGATIVE
     return Authorization(verdict, "deny" if denied else "confirm", confirmation)
+
+
+def _is_outdated(confirmation: Confirmation) -> bool:
+    """Tell whether what the call works on has changed since its confirmation was requested."""
+    if confirmation.status in _NEGATIVE or confirmation.used_at is not None:
+        return False
+    basis = _current_basis(confirmation.decision)
+    return basis is not None and basis != _stored_basis(confirmation.decision)
+
+
+def confirmed_basis(confirmation: Confirmation | None) -> str | None:
+    """Return the digest of what a confirmed call may work on (`ToolContext.confirmed_basis`)."""
+    return None if confirmation is None else _stored_basis(confirmation.decision) or ""
+
+
+def _stored_basis(decision: Decision) -> str | None:
+    try:
+        return open_basis(decision)
+    except CannotBeShown:
+        return None
+
+
+def _current_basis(decision: Decision) -> str | None:
+    basis_of: Callable[[Decision], str | None] = import_string(settings.CONTINUITY_CALL_BASIS)
+    return basis_of(decision)
 
 
 def request_confirmation(call: ToolCallRequest, authorization: Authorization) -> Confirmation:
@@ -198,6 +235,8 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
     )
     shown = call.args if call.shown_args is None else call.shown_args
     decision.sealed_arguments = seal_arguments(decision, shown)
+    if (basis := _current_basis(decision)) is not None:
+        decision.sealed_arguments = seal_arguments(decision, shown, basis)
     decision.save(force_insert=True)
     return confirmations.open_confirmation(decision).confirmation
 
@@ -214,6 +253,7 @@ def admit_call(call: ToolCallRequest) -> Confirmation | None:
     authorization = _authorize_direct(call)
     if authorization.decision == "confirm" and _needs_no_second_person(call):
         return None
+    is_outdated = authorization.is_outdated
     if authorization.decision == "confirm" and not authorization.is_waiting:
         authorization = Authorization(
             authorization.verdict, "confirm", _request_once(call, authorization)
@@ -224,7 +264,7 @@ def admit_call(call: ToolCallRequest) -> Confirmation | None:
         refusal.is_recorded = True
         raise refusal
     if authorization.decision == "confirm" and authorization.confirmation is not None:
-        raise _required(call, authorization.confirmation)
+        raise _required(call, authorization.confirmation, is_outdated=is_outdated)
     return authorization.confirmation
 
 
@@ -284,9 +324,13 @@ def _request_once(call: ToolCallRequest, authorization: Authorization) -> Confir
         return rows.get(decision__deed_key=call.call_keys[0])
 
 
-def _required(call: ToolCallRequest, confirmation: Confirmation) -> ConfirmationRequired:
+def _required(
+    call: ToolCallRequest, confirmation: Confirmation, *, is_outdated: bool
+) -> ConfirmationRequired:
+    changed = " What it works on has changed since an earlier confirmation was requested."
     return ConfirmationRequired(
-        f"A person has to confirm {call.tool[:128]} first (decision {confirmation.decision_id}).",
+        f"A person has to confirm {call.tool[:128]} first (decision {confirmation.decision_id})."
+        f"{changed if is_outdated else ''}",
         details={
             "decisionId": confirmation.decision_id,
             "expiresAt": to_ms(confirmation.expires_at),

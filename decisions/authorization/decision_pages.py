@@ -17,6 +17,7 @@ from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     leaves,
     open_arguments,
+    open_basis,
     shown_digest,
 )
 from decisions.models import Decision
@@ -25,16 +26,25 @@ from decisions.presentation.visible_text import Fragment, as_lines, fragments_of
 FRAGMENT = 2_000  # shown characters
 PAGE = 12_000  # shown characters of all fragments of a page
 VALUES = 200  # fragments of a page
+_CHANGED = (
+    "The file or the script that the call works on has changed since the call was made; refuse"
+    " the call, and have it made again."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CallPreview:
-    """What a call will do, in another form than its arguments: a command line or a diff."""
+    """What a call will do, in another form than its arguments: a command line or a diff.
+
+    Attributes:
+        basis: digest of what it was computed from, unless that is the arguments alone.
+    """
 
     name: str
     text: str
     about: str
     is_diff: bool = False
+    basis: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +55,13 @@ class CallContext:
         facts: names and texts: the goal, the tool's effect, …
         steps: what the run did before, oldest first.
         previews: what the call will do.
+        basis: digest of what the previews were computed from; None where such a call has none.
     """
 
     facts: Sequence[tuple[str, str]] = ()
     steps: Sequence[str] = ()
     previews: Sequence[CallPreview] = ()
+    basis: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,8 @@ def decision_page(decision: Decision, number: object = 1) -> DecisionPage:
     facts = [(name, visible(text, 1_000)) for name, text in context.facts]
     steps = [visible(text, 200) for text in context.steps]
     try:
+        if context.basis != open_basis(decision):
+            raise CannotBeShown(_CHANGED)
         pages, digest = _pages(decision, context), shown_digest(decision)
     except CannotBeShown as hidden:
         return DecisionPage(1, 1, facts, steps, [], "", hidden.reason)

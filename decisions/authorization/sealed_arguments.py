@@ -51,13 +51,15 @@ def check_showable(tool: str, args: Mapping[str, Any]) -> None:
             raise CannotBeShown(f"A field's name has more than {NAME_MAX} characters.")
 
 
-def seal_arguments(decision: Decision, args: Mapping[str, Any]) -> bytes:
+def seal_arguments(decision: Decision, args: Mapping[str, Any], basis: str | None = None) -> bytes:
     """Return the arguments encrypted, bound to the tool, the target and the digest of a decision.
 
     Args:
         args: what is shown: names of secrets (`visible_text.secret_named`) in place of these.
+        basis: digest of what the call's preview is computed from; None where it has no preview.
     """
-    return seal(json.dumps([*_bound_to(decision), json.dumps(args)]).encode())
+    more = [] if basis is None else [{"basis": basis}]
+    return seal(json.dumps([*_bound_to(decision), json.dumps(args), *more]).encode())
 
 
 def open_arguments(decision: Decision) -> Mapping[str, Any]:
@@ -66,8 +68,18 @@ def open_arguments(decision: Decision) -> Mapping[str, Any]:
     Raises:
         CannotBeShown: They were not stored, cannot be decrypted, or belong to another decision.
     """
-    arguments: Mapping[str, Any] = json.loads(_plain(decision))
+    arguments: Mapping[str, Any] = json.loads(_plain(decision)[0])
     return arguments
+
+
+def open_basis(decision: Decision) -> str | None:
+    """Return the digest of what the call's preview was computed from when it was requested; None
+    where it has no preview.
+
+    Raises:
+        CannotBeShown: As `open_arguments`.
+    """
+    return _plain(decision)[1]
 
 
 def shown_digest(decision: Decision) -> str:
@@ -139,18 +151,23 @@ def _bound_to(decision: Decision) -> list[str | None]:
     return [decision.tool, decision.target_id, decision.subject_digest]
 
 
-def _plain(decision: Decision) -> str:
+def _plain(decision: Decision) -> tuple[str, str | None]:
+    """Return the arguments as JSON, and the basis of the call's preview."""
     if decision.sealed_arguments is None:
         raise CannotBeShown(_NOT_STORED)
     try:
-        *bound_to, arguments = json.loads(unseal(bytes(decision.sealed_arguments)))
+        values = json.loads(unseal(bytes(decision.sealed_arguments)))
     except ValueError:
         raise CannotBeShown("They cannot be decrypted with this installation's keys.") from None
+    more = values.pop() if isinstance(values[-1], dict) else {}
+    *bound_to, arguments = values
     if bound_to != _bound_to(decision):
         raise CannotBeShown("They do not belong to this decision.")
-    return str(arguments)
+    return str(arguments), more.get("basis")
 
 
 def _message(decision: Decision) -> bytes:
-    content = hashlib.sha256(_plain(decision).encode()).hexdigest()
-    return json.dumps([decision.pk, decision.subject_digest, content]).encode()
+    arguments, basis = _plain(decision)
+    content = hashlib.sha256(arguments.encode()).hexdigest()
+    more = [] if basis is None else [basis]
+    return json.dumps([decision.pk, decision.subject_digest, content, *more]).encode()

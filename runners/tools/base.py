@@ -79,6 +79,8 @@ class ToolContext:
         traceparent: trace of the call (W3C Trace Context).
         secrets: secret inputs of this call by name; never to be emitted or returned.
         mask: replaces every secret of the run in a text by `***`.
+        confirmed_basis: digest of the file's content, or of the scripts, that a person's
+            confirmation of this call is for; None: the call needed no confirmation.
     """
 
     run_id: str
@@ -93,6 +95,7 @@ class ToolContext:
     traceparent: str | None = None
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     mask: Callable[[str], str] = str
+    confirmed_basis: str | None = None
 
     def seconds_left(self, at_most: float | None = None) -> float:
         """Return the seconds until the deadline, never below 0, at most `at_most`."""

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent
-from decisions.authorization.authorize import ToolCallRequest, admit_call, use_approval
+from decisions.authorization.authorize import (
+    ToolCallRequest,
+    admit_call,
+    confirmed_basis,
+    use_approval,
+)
 from decisions.authorization.policy import cached_policy
 from decisions.infra.preconditions import Precondition
 from runs.lifecycle.in_flight_calls import start_call
+
+
+@dataclass(frozen=True, slots=True)
+class StartedCall:
+    """A direct call whose start is recorded; `confirmed_basis` as in `ToolContext`."""
+
+    confirmed_basis: str | None
 
 
 def start_direct_call(
@@ -20,10 +33,10 @@ def start_direct_call(
     *,
     preconditions: Sequence[Precondition],
     write_first: Callable[[], None],
-) -> bool:
+) -> StartedCall | None:
     """Authorize a direct call and record its start. Commits.
 
-    False where the policy rules or what `preconditions` test changed meanwhile: then nothing was
+    None where the policy rules or what `preconditions` test changed meanwhile: then nothing was
     written, and the caller reads its target again.
 
     Args:
@@ -48,4 +61,4 @@ def start_direct_call(
         )
         if not is_started:
             transaction.set_rollback(True)
-    return is_started
+    return StartedCall(confirmed_basis(approval)) if is_started else None

@@ -32,6 +32,7 @@ class AdmittedCall:
         target: the workspace or runner that performs it, and its row; None for other tools.
         blobs: the artifacts that the tool stored.
         earlier_outcome: the outcome of an earlier call with the same key; this one is not made.
+        confirmed_basis: as in `ToolContext`.
     """
 
     tool: Tool
@@ -41,6 +42,7 @@ class AdmittedCall:
     blobs: list[StoredBlob] = field(default_factory=list)
     earlier_outcome: StoredOutcome | None = None
     target_row: ExecutionTarget | None = None
+    confirmed_basis: str | None = None
 
     @property
     def is_keyed(self) -> bool:

@@ -37,7 +37,7 @@ from runners.tools.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.cancellation import run_to_completion
 from runners.workspace.workspace import ProjectWorkspace
-from runs.admission.direct_calls import start_direct_call
+from runs.admission.direct_calls import StartedCall, start_direct_call
 from runs.admission.step_calls import CHANGED_MEANWHILE, MAX_TRIES
 from runs.admission.targets import open_call_target
 from runs.direct_calls.as_run import submit_call, wait_for_call
@@ -150,12 +150,14 @@ def _admit(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
                 return admitted
             if admitted.is_keyed and (earlier := find_stored_outcome(admitted.request)) is not None:
                 return replace(admitted, earlier_outcome=earlier)
-            if _start(principal, admitted, request):
-                return admitted
+            if (started := _start(principal, admitted, request)) is not None:
+                return replace(admitted, confirmed_basis=started.confirmed_basis)
         raise Conflict(CHANGED_MEANWHILE)
 
 
-def _start(principal: Principal, admitted: AdmittedCall, request: DirectCallRequest) -> bool:
+def _start(
+    principal: Principal, admitted: AdmittedCall, request: DirectCallRequest
+) -> StartedCall | None:
     def claim() -> None:
         if admitted.is_keyed:
             claim_key(admitted.request, admitted.call_id, fallback_for=request.fallback_for)
@@ -234,6 +236,7 @@ def _context(
         runner=target if isinstance(target, RunnerTarget) else None,
         session_id=new_id("sess_"),
         traceparent=current_traceparent() or traceparent_for(admitted.call_id),
+        confirmed_basis=admitted.confirmed_basis,
     )
 
 

@@ -14,7 +14,7 @@ import orjson
 
 from artifacts.chunks import read_chunk_of_run
 from artifacts.services import StoredBlob, store_blob
-from decisions.authorization.authorize import ToolCallRequest
+from decisions.authorization.authorize import ToolCallRequest, confirmed_basis
 from decisions.errors import Refused
 from decisions.infra.trace_context import traceparent_for
 from decisions.security.masking import Masker
@@ -202,7 +202,8 @@ class StepRun:
         if isinstance(target, ToolFailed | Refused):
             return {"error": target.as_dict()}
         self.call_records.append(call)
-        return await self._invoke(request, call, _for_caller(target, remote), timeout_ms)
+        basis = confirmed_basis(authorization.confirmation)
+        return await self._invoke(request, call, _for_caller(target, remote), timeout_ms, basis)
 
     async def _invoke(
         self,
@@ -210,8 +211,9 @@ class StepRun:
         call: CallRecord,
         target: CallTarget | None,
         timeout_ms: int | None,
+        basis: str | None = None,
     ) -> dict[str, Any]:
-        context = self._tool_context(target)
+        context = replace(self._tool_context(target), confirmed_basis=basis)
         if timeout_ms is not None:
             until = time.monotonic() + timeout_ms / 1000
             context = replace(context, deadline=min(context.deadline, until))

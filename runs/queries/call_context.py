@@ -23,15 +23,17 @@ from runners.targets.workspaces import find_target, open_target
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import get_tool
 from runners.trust import TrustLevel
-from runners.workspace.scripts.package_scripts import find_script
+from runners.workspace.scripts.package_scripts import find_script, scripts_digest
 from runners.workspace.workspace import ProjectWorkspace
-from runners.workspace.writing.proposed_change import proposed_diff
+from runners.workspace.writing.crash_recovery import content_digest
+from runners.workspace.writing.proposed_change import proposed_diff, read_current
 from runs.models import DEVELOPER_TARGET, Run, RunStep
 from runs.task_templates.registry import get_template
 
 STEPS = 10  # of the run's steps before the call
 DIFF_MAX = 262_144  # characters
 _DIFF_S = 2.0
+UNREADABLE = "unreadable"  # basis of a call that would fail; equals no digest
 _EFFECTS = {
     Effect.READ: "reads only",
     Effect.AT_LEAST_ONCE: "changes something; may be repeated after a crash",
@@ -52,11 +54,33 @@ def context_of_decision(decision: Decision) -> CallContext:
     facts += _tool_facts(decision, row)
     try:
         args = open_arguments(decision)
-        return CallContext(facts, steps, list(_previews(decision, run, row, args)))
+        previews = list(_previews(decision, run, row, args))
+        return CallContext(facts, steps, previews, previews[0].basis if previews else None)
     except CannotBeShown:
         return CallContext(facts, steps)
     except (Refused, ToolFailed) as failed:
-        return CallContext([*facts, ("What it would do now", failed.message)], steps)
+        facts.append(("What it would do now", failed.message))
+        return CallContext(facts, steps, basis=basis_of_decision(decision))
+
+
+def basis_of_decision(decision: Decision) -> str | None:
+    """Return the digest of what the preview of a call is computed from now: the script with those
+    that run before and after it, or the file's content. None for a call without such a preview.
+    """
+    if decision.tool not in _BASES:
+        return None
+    run = Run.objects.filter(id=decision.run_id).first() if decision.run_id else None
+    row = ExecutionTarget.objects.filter(id=decision.target_id or "").first()
+    tool = _local_tool(decision, row)
+    try:
+        args = open_arguments(decision)
+        if tool is None or not _is_valid(tool, args):
+            return None
+        return _BASES[tool.name](_workspace(decision, run, tool), args)
+    except CannotBeShown:
+        return None
+    except (Refused, ToolFailed):
+        return UNREADABLE
 
 
 def _caller(decision: Decision) -> str:
@@ -120,11 +144,17 @@ def _previews(
     preview_of = _PREVIEWS.get(tool.name)
     if preview_of is None:
         return
-    try:
-        tool.input_model.model_validate(args)
-    except ValidationError:  # the call will fail
+    if not _is_valid(tool, args):  # the call will fail
         return
     yield from preview_of(tool, _workspace(decision, run, tool), args)
+
+
+def _is_valid(tool: Tool, args: _Args) -> bool:
+    try:
+        tool.input_model.model_validate(args)
+    except ValidationError:
+        return False
+    return True
 
 
 def _command_line(args: _Args) -> Iterator[CallPreview]:
@@ -144,27 +174,44 @@ def _script(
     name, more = args["scriptName"], args.get("args", [])
     scripts = find_script(workspace, name)
     lines = [shlex.join(one.argv(more if one.event == name else [])) for one in scripts]
-    yield CallPreview("Command line", "\n".join(lines), "as package.json has it now")
+    about, basis = "as package.json has it now", scripts_digest(scripts)
+    yield CallPreview("Command line", "\n".join(lines), about, basis=basis)
 
 
 def _diff(
     tool: Tool, workspace: ProjectWorkspace, args: Mapping[str, Any]
 ) -> Iterator[CallPreview]:
     deadline = time.monotonic() + _DIFF_S
-    text = proposed_diff(workspace, tool.name, args, deadline=deadline)
+    change = proposed_diff(workspace, tool.name, args, deadline=deadline)
+    text = change.diff
     if len(text) > DIFF_MAX:
         text, about = "", f"{len(text)} characters, more than {DIFF_MAX}: not shown"
     else:
         about = "against the file as it is now" if text else "the file would not change"
     is_preview = args.get("dryRun") is True
     about = f"{about}; this call writes nothing (dryRun)" if is_preview else about
-    yield CallPreview("Diff", text, about, is_diff=True)
+    yield CallPreview("Diff", text, about, is_diff=True, basis=change.basis)
 
 
 _PREVIEWS: Mapping[str, Callable[[Tool, ProjectWorkspace, _Args], Iterator[CallPreview]]] = {
     "execute_command": _script,
     "write_to_file": _diff,
     "replace_in_file": _diff,
+}
+
+
+def _script_basis(workspace: ProjectWorkspace, args: _Args) -> str:
+    return scripts_digest(find_script(workspace, args["scriptName"]))
+
+
+def _file_basis(workspace: ProjectWorkspace, args: _Args) -> str:
+    return content_digest(read_current(workspace, args["path"]))
+
+
+_BASES: Mapping[str, Callable[[ProjectWorkspace, _Args], str]] = {
+    "execute_command": _script_basis,
+    "write_to_file": _file_basis,
+    "replace_in_file": _file_basis,
 }
 
 

@@ -15,6 +15,7 @@ _CONFIRMATIONS = "decisions/authorization/confirmations.py"
 _SEALED = "decisions/authorization/sealed_arguments.py"
 _EVERYTHING = "tests/decisions/authorization/test_approvals_show_everything.py"
 _LAST_PAGE = "test_a_long_command_is_confirmed_with_the_digest_of_its_last_page_alone"
+_PREVIEWS = "tests/runs/direct_calls/test_confirmed_previews.py"
 _BY_TOKEN = "decisions/authorization/confirm_by_token.py"
 _LINK_PAGE = "decisions/views/confirmation_page.py"
 _RECORD = "decisions/audit/record.py"
@@ -620,8 +621,8 @@ _DECIDING = (
         (
             Patch(
                 _SEALED,
-                old="return seal(json.dumps([*_bound_to(decision), json.dumps(args)]).encode())",
-                new="return json.dumps([*_bound_to(decision), json.dumps(args)]).encode()",
+                old="seal(json.dumps([*_bound_to(decision), json.dumps(args), *more]).encode())",
+                new="json.dumps([*_bound_to(decision), json.dumps(args), *more]).encode()",
             ),
             Patch(
                 _SEALED,
@@ -630,6 +631,36 @@ _DECIDING = (
             ),
         ),
         failing_test=f"{_EVERYTHING}::test_records_of_the_call_keep_masks_and_the_exact_arguments_are_encrypted",
+    ),
+    Guard(
+        "changed-preview-needs-new-confirmation",
+        "A confirmed call whose file or script has changed needs a new confirmation",
+        Patch(
+            _AUTHORIZE,
+            old='if verdict.decision == "confirm" and _is_outdated(confirmation):',
+            new="if False:",
+        ),
+        failing_test=f"{_PREVIEWS}::test_a_changed_preview_needs_a_new_confirmation[replace]",
+    ),
+    Guard(
+        "changed-preview-is-not-confirmed",
+        "A call whose file or script has changed cannot be confirmed on its page",
+        Patch(
+            "decisions/authorization/decision_pages.py",
+            old="if context.basis != open_basis(decision):",
+            new="if False:",
+        ),
+        failing_test=f"{_PREVIEWS}::test_a_change_before_the_decision_is_shown_and_cannot_be_confirmed[replace]",
+    ),
+    Guard(
+        "confirmed-call-compares-its-basis",
+        "A confirmed call does nothing if its file or script changed after it started",
+        Patch(
+            "runners/workspace/call_context.py",
+            old="if expected is not None and expected != current:",
+            new="if False:",
+        ),
+        failing_test=f"{_PREVIEWS}::test_a_change_after_the_call_started_is_found_by_the_tool[replace]",
     ),
     Guard(
         "exact-arguments-belong-to-their-decision",

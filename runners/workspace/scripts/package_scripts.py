@@ -6,6 +6,7 @@ the project defines. The caller's arguments are never parsed by the shell, which
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -89,6 +90,12 @@ def find_script(workspace: ProjectWorkspace, name: str) -> list[Script]:
     }
     events = (f"pre{name}", name, f"post{name}")
     return [Script(event, scripts[event], package) for event in events if event in scripts]
+
+
+def scripts_digest(scripts: Sequence[Script]) -> str:
+    """Return the SHA-256 of scripts as they will run, with what they get of package.json."""
+    values = [[script.event, script.command, script.package] for script in scripts]
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _read(workspace: ProjectWorkspace) -> Mapping[str, Any]:

@@ -11,10 +11,10 @@ from pydantic import Field, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import require_workspace
+from runners.workspace.call_context import require_confirmed, require_workspace
 from runners.workspace.errors import BadArguments, ToolDisabled, WorkspaceFailed, WorkspaceTimeout
 from runners.workspace.hints import localized_hint
-from runners.workspace.scripts.package_scripts import Script, find_script
+from runners.workspace.scripts.package_scripts import FILE, Script, find_script, scripts_digest
 from runners.workspace.scripts.running_scripts import run_script
 from runners.workspace.scripts.script_output import ScriptOutput
 from runners.workspace.workspace import ProjectWorkspace
@@ -74,6 +74,7 @@ async def execute_command(args: ExecuteCommand, ctx: ToolContext) -> Mapping[str
     workspace = require_developer_mode(ctx)
     _check_args(args.args)
     scripts = await asyncio.to_thread(find_script, workspace, args.script_name)
+    require_confirmed(ctx.confirmed_basis, scripts_digest(scripts), FILE)
     output = ScriptOutput()
     limit_ms = workspace.policy.command_timeout_ms
     seconds = max(0.0, min(limit_ms / 1000, ctx.seconds_left() - RESERVE_SECONDS))

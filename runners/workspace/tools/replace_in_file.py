@@ -92,5 +92,6 @@ def _replace(workspace: ProjectWorkspace, args: ReplaceInFile, ctx: ToolContext)
         counts[0] = replaced.count
         return replaced.text if replaced.count else None
 
-    change_text(workspace, args.path, change, wait_s=ctx.seconds_left(LOCK_WAIT_S))
+    wait_s, expected = ctx.seconds_left(LOCK_WAIT_S), ctx.confirmed_basis
+    change_text(workspace, args.path, change, wait_s=wait_s, expected=expected)
     return counts[0]

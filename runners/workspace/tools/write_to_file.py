@@ -103,9 +103,7 @@ async def write_to_file(args: WriteToFile, ctx: ToolContext) -> Mapping[str, Any
     with add_hints(workspace):
         if args.dry_run:
             return await _preview(workspace, args)
-        return await run_to_completion(
-            asyncio.to_thread(_write, workspace, args, ctx.seconds_left(LOCK_WAIT_S))
-        )
+        return await run_to_completion(asyncio.to_thread(_write, workspace, args, ctx))
 
 
 async def _preview(workspace: ProjectWorkspace, args: WriteToFile) -> dict[str, Any]:
@@ -117,13 +115,14 @@ async def _preview(workspace: ProjectWorkspace, args: WriteToFile) -> dict[str, 
     return {"applied": False, "diff": {"type": "line", "hunks": preview.hunks}}
 
 
-def _write(workspace: ProjectWorkspace, args: WriteToFile, wait_s: float) -> dict[str, Any]:
+def _write(workspace: ProjectWorkspace, args: WriteToFile, ctx: ToolContext) -> dict[str, Any]:
     result = write_text(
         workspace,
         args.path,
         args.content,
         mode=args.mode,
-        wait_s=wait_s,
+        wait_s=ctx.seconds_left(LOCK_WAIT_S),
+        expected=ctx.confirmed_basis,
         require_preview=workspace.policy.write_requires_diff,
         idempotency_key=args.idempotency_key or None,
     )

@@ -6,21 +6,37 @@ Nothing is recorded: a tool's preview, which allows the write, is the caller's t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from runners.workspace.errors import PathNotFound
+from runners.workspace.files.paths import display_path
 from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.workspace import ProjectWorkspace
+from runners.workspace.writing.crash_recovery import content_digest
 from runners.workspace.writing.line_diff import changed_parts
 from runners.workspace.writing.replacement import replace_all
 
 _CONTEXT = 3  # unchanged lines before and after a change
 
 
+@dataclass(frozen=True, slots=True)
+class ProposedChange:
+    """What a write would change.
+
+    Attributes:
+        diff: a unified diff; empty: nothing.
+        basis: digest of the file's content that the diff was made against.
+    """
+
+    diff: str
+    basis: str
+
+
 def proposed_diff(
     workspace: ProjectWorkspace, tool: str, args: Mapping[str, Any], *, deadline: float
-) -> str:
-    """Return what `write_to_file` or `replace_in_file` would change now; empty: nothing.
+) -> ProposedChange:
+    """Return what `write_to_file` or `replace_in_file` would change now.
 
     Args:
         args: arguments of the tool that match its schema.
@@ -30,18 +46,17 @@ def proposed_diff(
         WorkspaceFailed: The file cannot be read, or the call would fail.
     """
     limit, path = workspace.policy.max_read_bytes, args["path"]
+    content = read_current(workspace, path)
     with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
         name = sandbox.normalize_path(path)
-        try:
-            old: str | None = decode_text(sandbox.read(name, limit=limit), path)
-        except PathNotFound:
-            if tool != "write_to_file":
-                raise
-            old = None
-    before = old or ""
+    if content is None and tool != "write_to_file":
+        raise PathNotFound(f"{display_path(path)} does not exist.")
+    old = None if content is None else decode_text(content, path)
+    before, basis = old or "", content_digest(content)
     if tool == "write_to_file":
         is_added = args.get("mode") == "append"
-        return unified_diff(name, old, before + args["content"] if is_added else args["content"])
+        new = before + args["content"] if is_added else args["content"]
+        return ProposedChange(unified_diff(name, old, new), basis)
     replaced = replace_all(
         before,
         find=args["find"],
@@ -50,7 +65,21 @@ def proposed_diff(
         size_limit=limit,
         deadline=deadline,
     )
-    return unified_diff(name, old, replaced.text)
+    return ProposedChange(unified_diff(name, old, replaced.text), basis)
+
+
+def read_current(workspace: ProjectWorkspace, path: str) -> bytes | None:
+    """Return a file's content; None: it does not exist.
+
+    Raises:
+        WorkspaceFailed: It cannot be read.
+    """
+    with Sandbox(workspace.root, workspace.policy.forbidden) as sandbox:
+        name = sandbox.normalize_path(path)
+        try:
+            return sandbox.read(name, limit=workspace.policy.max_read_bytes)
+        except PathNotFound:
+            return None
 
 
 def unified_diff(path: str, old: str | None, new: str) -> str:

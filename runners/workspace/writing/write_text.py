@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from stat import S_ISDIR
 
+from runners.workspace.call_context import require_confirmed
 from runners.workspace.errors import (
     BadArguments,
     DiskFailed,
@@ -112,10 +113,14 @@ def write_text(
     require_preview: bool = False,
     idempotency_key: str | None = None,
     wait_s: float = LOCK_WAIT_S,
+    expected: str | None = None,
 ) -> WriteResult:
     """Write a file and store its previous content as a snapshot; durable on return.
 
     A repeated call with the same idempotency key and principal returns the first result.
+
+    Args:
+        expected: digest of the content that a person's confirmation is for, if the call has one.
 
     Raises:
         PathDenied, BadArguments: The path cannot be written.
@@ -136,6 +141,7 @@ def write_text(
             if keyed is not None and (before := keyed.find_done()) is not None:
                 return WriteResult(before, len(data))
             old = _read_or_none(sandbox, name, workspace.policy.max_read_bytes)
+            require_confirmed(expected, content_digest(old), path)
             new = _next_content(workspace, path, mode, old, data)
             if require_preview:
                 previews.require_preview(state, write, old)
@@ -150,12 +156,14 @@ def change_text(
     *,
     wait_s: float,
     missing: str | None = None,
+    expected: str | None = None,
 ) -> WriteResult | None:
     """Apply a function to a file's text, holding the file's lock, and write the result.
 
     Args:
         change: returns the new text, or None to write nothing; then None is returned.
         missing: the text to write if the file does not exist.
+        expected: as `write_text`.
 
     Raises:
         PathNotFound: The file does not exist, and `missing` is None.
@@ -167,6 +175,7 @@ def change_text(
         with _convert_os_errors(path), _locked(workspace, name, wait_s) as lock:
             try:
                 old = sandbox.read(name, limit=limit)
+                require_confirmed(expected, content_digest(old), path)
                 text = change(decode_text(old, path))
             except PathNotFound:
                 if missing is None:

@@ -1,0 +1,138 @@
+"""A confirmed call has the effect that its preview showed, or none: over REST and in a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from decisions.authorization.decision_pages import decision_page
+from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.identity.principals import Principal
+from decisions.models import Decision
+from runners.workspace import call_context
+from runners.workspace.tools import execute_command, replace_in_file, write_to_file
+from runs.models import Run
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerProcess
+from tests.support.decisions.confirmations import confirm, decision_id
+
+pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
+
+SCENE = "game/scene/start.txt"
+OVERWRITE = {"path": SCENE, "content": "changeBg:a.png;\n", "dryRun": False}
+REPLACE = {"path": SCENE, "find": "none", "replace": "x"}
+BUILD = {"scriptName": "build"}
+Change = Callable[[], None]
+
+
+@pytest.fixture
+def change(project: Path, settings: Any, developer: None) -> Change:
+    """Write a harmless script; return the function that changes script and scene."""
+    policy = settings.WORKSPACE_POLICY
+    settings.WORKSPACE_POLICY = replace(policy, write_requires_diff=False)
+    package = project / "package.json"
+    package.write_text(json.dumps({"scripts": {"build": "echo hello"}}))
+
+    def make() -> None:
+        package.write_text(json.dumps({"scripts": {"prebuild": "touch evil", "build": "echo"}}))
+        (project / SCENE).write_text("none;\nother\n")
+
+    return make
+
+
+def post(api: httpx.Client, tool: str, args: dict[str, Any]) -> httpx.Response:
+    if not Decision.objects.exists():
+        create_rule(RuleFields("confirm", tool=tool, reason="risky"), actor="test")
+    return api.post(f"/api/v1/tools/{tool}/call", json={"args": args, "idempotencyKey": "k"})
+
+
+def is_unchanged(project: Path) -> bool:
+    return (project / SCENE).read_text() == "none;\nother\n" and not (project / "evil").exists()
+
+
+CALLS = pytest.mark.parametrize(
+    ("tool", "args"),
+    [("execute_command", BUILD), ("write_to_file", OVERWRITE), ("replace_in_file", REPLACE)],
+    ids=["script", "write", "replace"],
+)
+
+
+@CALLS
+def test_a_changed_preview_needs_a_new_confirmation(
+    api: httpx.Client, project: Path, change: Change, tool: str, args: dict[str, Any]
+) -> None:
+    number = post(api, tool, args).json()["error"]["details"]["decisionId"]
+    confirm(decision_id=number, by="admin:ann", how="admin")
+    change()
+    again = post(api, tool, args)
+    assert again.status_code == 202, again.text
+    assert "has changed since" in again.json()["error"]["message"]
+    newer = again.json()["error"]["details"]["decisionId"]
+    assert (newer != number, is_unchanged(project)) == (True, True)
+    confirm(decision_id=newer, by="admin:ann", how="admin")
+    assert post(api, tool, args).status_code == 200
+    assert not is_unchanged(project)
+
+
+@CALLS
+def test_a_change_before_the_decision_is_shown_and_cannot_be_confirmed(
+    api: httpx.Client, project: Path, change: Change, tool: str, args: dict[str, Any]
+) -> None:
+    number = post(api, tool, args).json()["error"]["details"]["decisionId"]
+    assert decision_page(Decision.objects.get()).digest
+    change()
+    page = decision_page(Decision.objects.get())
+    assert (page.digest, "has changed" in page.problem) == ("", True)
+    assert post(api, tool, args).json()["error"]["details"]["decisionId"] != number
+
+
+@CALLS
+def test_a_change_after_the_call_started_is_found_by_the_tool(
+    api: httpx.Client,
+    project: Path,
+    change: Change,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    args: dict[str, Any],
+) -> None:
+    number = post(api, tool, args).json()["error"]["details"]["decisionId"]
+    confirm(decision_id=number, by="admin:ann", how="admin")
+
+    def require_workspace(ctx: Any) -> Any:
+        change()
+        return required(ctx)
+
+    required = call_context.require_workspace
+    for module in (execute_command, replace_in_file, write_to_file):
+        monkeypatch.setattr(module, "require_workspace", require_workspace)
+    failed = post(api, tool, args)
+    assert failed.json()["error"]["code"] == "E_CONFLICT", failed.text
+    assert is_unchanged(project)
+
+
+def test_a_run_whose_confirmed_file_has_changed_waits_for_a_new_confirmation(
+    idle_worker: WorkerProcess, project: Path, principal: Principal, change: Change
+) -> None:
+    create_rule(RuleFields("confirm", tool="replace_in_file", reason="risky"), actor="test")
+    calls = {"calls": [{"name": "replace_in_file", "args": REPLACE}]}
+    options = {"mode": "async"}
+    run_id = submit_run(
+        principal=principal, template_id="call_tools", inputs=calls, options=options
+    ).run_id
+    idle_worker.work()
+    first = decision_id(Run.objects.get(id=run_id))
+    confirm(decision_id=first, by="admin:ann", how="admin")
+    change()
+    idle_worker.work()
+    second = decision_id(Run.objects.get(id=run_id))
+    assert (second != first, is_unchanged(project)) == (True, True)
+    confirm(decision_id=second, by="admin:ann", how="admin")
+    idle_worker.work()
+    assert Run.objects.get(id=run_id).status == "succeeded"
+    assert (project / SCENE).read_text() == "x;\nother\n"
