@@ -116,6 +116,7 @@ CONTINUITY_KNOWN_CALLS = "runs.admission.known_calls.list_known_calls"
 # because it reads runs and targets.
 CONTINUITY_CALL_CONTEXT = "runs.queries.call_context.context_of_decision"
 CONTINUITY_CALL_BASIS = "runs.queries.call_context.basis_of_decision"
+CONTINUITY_TARGET_STATE = "runners.targets.cache.state_of_target"
 
 # --- runs (S0 §4.5) ------------------------------------------------------------------------------
 MAX_CONCURRENT_RUNS = env.int("CONTINUITY_MAX_CONCURRENT_RUNS", 5)

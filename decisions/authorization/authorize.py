@@ -1,7 +1,7 @@
 """Authorize a tool call: evaluate policy; where it says confirm, require a person's confirmation.
 
 A tool call is part of a run's step, or made directly. Its confirmation is bound to the tool, the
-target and the digest of the canonical arguments, and permits that one call, once.
+target as it was then, and the canonical arguments, and permits that one call, once.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class ToolCallRequest:
         display_args: what records and events have instead of args, where those have secrets.
         shown_args: what the confirming person sees instead of args: secrets stand in it by name.
         is_builtin: the tool is built in, whatever target it works on.
+        target_state: what changes with every change of the target; empty where there is none.
     """
 
     principal_id: str
@@ -69,6 +70,7 @@ class ToolCallRequest:
     display_args: Mapping[str, Any] | None = field(default=None, repr=False)
     shown_args: Mapping[str, Any] | None = field(default=None, repr=False)
     is_builtin: bool = False
+    target_state: str = ""
 
     @property
     def digest(self) -> str:
@@ -79,6 +81,15 @@ class ToolCallRequest:
     def digests(self) -> tuple[str, ...]:
         """The digest under each configured key, newest first."""
         return _digests("deed", self.tool, self.target_id, self.args)
+
+    @property
+    def subject_digests(self) -> tuple[str, ...]:
+        """The digest that a confirmation is bound to, under each configured key, newest first: of
+        tool, target, canonical arguments and the target's state.
+        """
+        if not self.target_state:
+            return self.digests
+        return _digests("subject", self.tool, self.target_id, self.args, self.target_state)
 
     @property
     def call_keys(self) -> tuple[str, ...]:
@@ -98,6 +109,7 @@ class Authorization:
     Attributes:
         decision: allow, deny, or confirm: a person's confirmation is required and still missing.
         hidden: why a person cannot see the arguments whole; the call is denied then.
+        target_state: the state of the target for which the call was authorized.
         confirmation: the confirmation of exactly this call, waiting or decided.
         supersedes: the id of an earlier decision on this call that no longer applies to it.
         is_outdated: the file or script that the call works on has changed since that decision.
@@ -112,6 +124,7 @@ class Authorization:
     precondition: Precondition | None = None
     hidden: str = ""
     is_outdated: bool = False
+    target_state: str = ""
 
     @property
     def is_waiting(self) -> bool:
@@ -124,7 +137,8 @@ class Authorization:
 def authorize(call: ToolCallRequest) -> Authorization:
     """Return the policy decision on a call and, where policy says confirm, its confirmation.
 
-    A confirmation of other arguments does not count: it is superseded.
+    A confirmation of other arguments, or of the target before a change, does not count: it is
+    superseded.
     """
     policy = current_policy(
         principal_id=call.principal_id,
@@ -132,7 +146,11 @@ def authorize(call: ToolCallRequest) -> Authorization:
         workspace_id=call.workspace_id,
     )
     verdict = policy.evaluate(call.tool, call.target_id, is_builtin=call.is_builtin)
-    authorization = replace(_with_confirmation(call, verdict), precondition=policy.precondition)
+    authorization = replace(
+        _with_confirmation(call, verdict),
+        precondition=policy.precondition,
+        target_state=call.target_state,
+    )
     return _denied_if_hidden(call, authorization)
 
 
@@ -161,7 +179,7 @@ def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization
     confirmation = found.filter(decision__deed_key__in=call.call_keys).first()
     if confirmation is None:
         return Authorization(verdict, verdict.decision)
-    if confirmation.decision.subject_digest not in call.digests:
+    if confirmation.decision.subject_digest not in call.subject_digests:
         return Authorization(verdict, verdict.decision, supersedes=confirmation.decision_id)
     confirmations.expire_if_due(confirmation)
     return _with_found(confirmation, verdict)
@@ -224,7 +242,7 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
         mode=DecisionMode.CONFIRM,
         rule=verdict.rule,
         reason=verdict.reason[:500],
-        subject_digest=call.digest,
+        subject_digest=call.subject_digests[0],
         tool=call.tool[:128],
         target_id=call.target_id,
         arguments=display_arguments(call.args if call.display_args is None else call.display_args),

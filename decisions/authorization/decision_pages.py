@@ -21,7 +21,13 @@ from decisions.authorization.sealed_arguments import (
     shown_digest,
 )
 from decisions.models import Decision
-from decisions.presentation.visible_text import Fragment, as_lines, fragments_of, visible
+from decisions.presentation.visible_text import (
+    SECRET_OPEN,
+    Fragment,
+    as_lines,
+    fragments_of,
+    visible,
+)
 
 FRAGMENT = 2_000  # shown characters
 PAGE = 12_000  # shown characters of all fragments of a page
@@ -90,15 +96,18 @@ class DecisionPage:
 
 def decision_page(decision: Decision, number: object = 1) -> DecisionPage:
     """Return a page about a decision; the first one if there is no page of this number."""
+    try:  # before the target is read: a change meanwhile makes the digest one of the old target
+        digest, hidden = shown_digest(decision), ""
+    except CannotBeShown as problem:
+        digest, hidden = "", problem.reason
     context = _context(decision)
     facts = [(name, visible(text, 1_000)) for name, text in context.facts]
     steps = [visible(text, 200) for text in context.steps]
-    try:
-        if context.basis != open_basis(decision):
-            raise CannotBeShown(_CHANGED)
-        pages, digest = _pages(decision, context), shown_digest(decision)
-    except CannotBeShown as hidden:
-        return DecisionPage(1, 1, facts, steps, [], "", hidden.reason)
+    if not hidden and context.basis != open_basis(decision):
+        digest, hidden = "", _CHANGED
+    if hidden:
+        return DecisionPage(1, 1, facts, steps, [], "", hidden)
+    pages = _pages(decision, context)
     wanted = int(str(number)) if str(number).isascii() and str(number).isdigit() else 1
     wanted = wanted if 1 <= wanted <= len(pages) else 1
     is_last = wanted == len(pages)
@@ -152,7 +161,9 @@ def _fragments(args: Mapping[str, Any], previews: Sequence[CallPreview]) -> Iter
 
 
 def _described(value: Any) -> tuple[str, str]:
-    """Return a value as text, and its type and length."""
+    """Return a value as text, and its type and length; no length of a text with secrets."""
+    if isinstance(value, str) and SECRET_OPEN in value:
+        return value, "text with a secret"
     if isinstance(value, str):
         lines = value.count("\n") + 1
         about = f"text, {len(value)} characters" if len(value) != 1 else "text, 1 character"

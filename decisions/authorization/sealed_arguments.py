@@ -1,7 +1,8 @@
 """The exact arguments that a decision is about: stored encrypted, for who decides alone.
 
 They are bound to the decision's tool, target and digest. A person's answer names the digest of what
-was shown (`shown_digest`). Arguments that cannot be shown whole are never confirmed.
+was shown (`shown_digest`), the target as it was then included. Arguments that cannot be shown whole
+are never confirmed.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
 
 from decisions.models import Decision
 from decisions.presentation.visible_text import SECRET_CLOSE, SECRET_OPEN
@@ -92,7 +96,8 @@ def shown_digest(decision: Decision) -> str:
 
 
 def is_shown_digest(decision: Decision, given: str) -> bool:
-    """Tell, in constant time, whether a digest is that of the decision's arguments.
+    """Tell, in constant time, whether a digest is that of the decision's arguments and of its
+    target as it is now.
 
     Raises:
         CannotBeShown: As `open_arguments`.
@@ -169,5 +174,12 @@ def _plain(decision: Decision) -> tuple[str, str | None]:
 def _message(decision: Decision) -> bytes:
     arguments, basis = _plain(decision)
     content = hashlib.sha256(arguments.encode()).hexdigest()
-    more = [] if basis is None else [basis]
-    return json.dumps([decision.pk, decision.subject_digest, content, *more]).encode()
+    shown = [decision.pk, decision.subject_digest, content, _target_state(decision)]
+    return json.dumps(shown if basis is None else [*shown, basis]).encode()
+
+
+def _target_state(decision: Decision) -> str:
+    if not decision.tool or decision.target_id is None:
+        return ""
+    state_of: Callable[[str], str] = import_string(settings.CONTINUITY_TARGET_STATE)
+    return state_of(decision.target_id)

@@ -5,6 +5,7 @@ that it has not changed since it was read.
 from __future__ import annotations
 
 from collections import OrderedDict
+from datetime import UTC
 
 from django.db import connection
 
@@ -26,6 +27,17 @@ def cache_target(caller: Caller, target: ExecutionTarget) -> None:
     _cache[caller, target.id] = target
     while len(_cache) > _CACHE_MAX:
         _cache.popitem(last=False)
+
+
+def target_state(target: ExecutionTarget) -> str:
+    """Return a text that every change of a target changes: for what a person confirms."""
+    return f"{target.id} {target.version} {target.updated_at.astimezone(UTC).isoformat()}"
+
+
+def state_of_target(target_id: str) -> str:
+    """Return the state of the target with this id; empty if there is none."""
+    target = ExecutionTarget.objects.filter(id=target_id).first()
+    return "" if target is None else target_state(target)
 
 
 def is_unchanged(target: ExecutionTarget) -> Precondition:

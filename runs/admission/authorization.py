@@ -17,11 +17,16 @@ from decisions.presentation.visible_text import secret_named
 from decisions.security.masking import Masker
 from runners.errors import PageLost, ToolFailed
 from runners.invocation.step_call import StepCall
+from runners.models import ExecutionTarget
+from runners.targets.cache import target_state
 from runners.targets.runner_endpoint import find_runner
 from runners.targets.targets import Caller
+from runners.targets.workspaces import find_target
 from runners.tools.registry import get_tool
 from runners.trust import TrustLevel
 from runs.models import APPROVED, Run, Task
+
+FoundTarget = ExecutionTarget | ToolFailed | Refused | None
 
 
 def request_of_step(
@@ -91,8 +96,11 @@ def authorize_cached(request: ToolCallRequest) -> Authorization | None:
     return Authorization(verdict, "allow", precondition=policy.precondition)
 
 
-def authorize_call(run: Run, request: ToolCallRequest) -> Authorization | Refused | None:
-    """Return the authorization of a step's call; on the run's database thread.
+def authorize_call(
+    run: Run, request: ToolCallRequest, found: FoundTarget
+) -> Authorization | Refused | None:
+    """Return the authorization of a step's call on the target found for it; on the run's database
+    thread.
 
     Refused: the call is denied, or the runner that it names does not exist. None: a person has
     taken over the page of the run's task, and no call is made until the takeover ends. Marks an
@@ -100,14 +108,16 @@ def authorize_call(run: Run, request: ToolCallRequest) -> Authorization | Refuse
     """
     if run.task_id is not None and Task.objects.is_taken_over(run.task_id):
         return None
-    if (refused := _runner_refusal(run, request)) is not None:
+    if (refused := _runner_refusal(run, request, found)) is not None:
         return refused
+    if isinstance(found, ExecutionTarget):
+        request = replace(request, target_state=target_state(found))
     approved = run.options.get(APPROVED)  # the approval of the direct call that the run makes
     authorization = authorize.authorize(request)
     is_new = authorization.decision == "confirm" and authorization.confirmation is None
     if is_new and approved is not None:
         is_approved = confirmations.was_approved(
-            approved, digests=request.digests, principal_id=request.principal_id
+            approved, digests=request.subject_digests, principal_id=request.principal_id
         )
         return replace(authorization, decision="allow") if is_approved else authorization
     if authorization.decision == "deny":
@@ -119,18 +129,32 @@ def authorize_call(run: Run, request: ToolCallRequest) -> Authorization | Refuse
     return authorization
 
 
-def _runner_refusal(run: Run, request: ToolCallRequest) -> Refused | None:
-    """Return why the runner that a call names cannot perform it; record a denial."""
-    if request.is_builtin or request.target_id is None:
+def find_call_target(run: Run, request: ToolCallRequest) -> FoundTarget:
+    """Return the target of a step's call; None where it needs none, and an error where there is
+    none.
+    """
+    if not needs_target(request):
         return None
+    find = find_target if request.is_builtin else find_runner
     try:
-        find_runner(caller_of(run), request.target_id)
-    except PolicyDenied as denied:
-        record_refusal(run, request, denied)
-        return denied
-    except TargetNotFound as missing:
-        return missing
-    return None
+        return find(caller_of(run), request.target_id)
+    except (PolicyDenied, TargetNotFound, ToolFailed) as failed:
+        return failed
+
+
+def needs_target(request: ToolCallRequest) -> bool:
+    """Tell whether a call works in a folder or on a runner."""
+    tool = get_tool(request.tool) if request.is_builtin else None
+    return tool is None or tool.kind == "workspace"
+
+
+def _runner_refusal(run: Run, request: ToolCallRequest, found: FoundTarget) -> Refused | None:
+    """Return why the runner that a call names cannot perform it; record a denial."""
+    if request.is_builtin or request.target_id is None or not isinstance(found, Refused):
+        return None
+    if isinstance(found, PolicyDenied):
+        record_refusal(run, request, found)
+    return found
 
 
 def page_lost_error(request: ToolCallRequest) -> PageLost:

@@ -18,13 +18,12 @@ from decisions.infra.preconditions import Precondition, all_hold
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
 from runners.targets.cache import cache_target, cached_target, is_unchanged
-from runners.targets.runner_endpoint import find_runner
-from runners.targets.workspaces import find_target
-from runners.tools.registry import get_tool
 from runs.admission.authorization import (
     authorize_cached,
     authorize_call,
     caller_of,
+    find_call_target,
+    needs_target,
     record_refusal,
 )
 from runs.admission.targets import CallTarget, open_call_target
@@ -79,7 +78,7 @@ def admit_call(
         LeaseLost: The run is no longer under this lease; the call must not be made.
     """
     if not may_start:
-        return authorize_call(run, request), None
+        return authorize_call(run, request, find_call_target(run, request)), None
     admission = cached_admission(run, request)
     for _ in range(MAX_TRIES):
         is_fresh = admission is None
@@ -124,20 +123,21 @@ def cached_admission(run: Run, request: ToolCallRequest) -> Admission | None:
 
 def _read_admission(run: Run, request: ToolCallRequest) -> Admission:
     """Return the admission of a call from what the database says; records a refusal."""
-    authorization = authorize_call(run, request)
+    found = find_call_target(run, request)
+    authorization = authorize_call(run, request, found)
     if not (isinstance(authorization, Authorization) and _is_allowed(authorization)):
         return Admission(authorization)
-    caller, find = caller_of(run), find_target if request.is_builtin else find_runner
     try:
-        row = find(caller, request.target_id) if needs_target(request) else None
-        admission = _admission(run, request, authorization, row)
+        if isinstance(found, ToolFailed | Refused):
+            raise found
+        admission = _admission(run, request, authorization, found)
     except PolicyDenied as denied:
         record_refusal(run, request, denied)
         return Admission(authorization, target_error=denied)
     except (ToolFailed, TargetNotFound) as failed:
         return Admission(authorization, target_error=failed)
-    if row is not None:
-        cache_target(caller, row)
+    if found is not None:
+        cache_target(caller_of(run), found)
     return admission
 
 
@@ -172,12 +172,6 @@ def _page_not_taken_over(run: Run) -> list[Precondition]:
         return []
     taken = "NOT EXISTS (SELECT 1 FROM runs_task WHERE id = %s AND status = %s)"
     return [Precondition(taken, (run.task_id, TaskStatus.TAKEOVER.value))]
-
-
-def needs_target(request: ToolCallRequest) -> bool:
-    """Tell whether a call works in a folder or on a runner."""
-    tool = get_tool(request.tool) if request.is_builtin else None
-    return tool is None or tool.kind == "workspace"
 
 
 def started_event(run: Run, request: ToolCallRequest, call: CallRecord) -> AuditEvent:

@@ -29,7 +29,7 @@ from runners.invocation.fallback import falls_back
 from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.workspace_errors import failed_call
 from runners.remote_tools.lookup import KIND, find_tool, is_remote_call
-from runners.targets.cache import is_unchanged
+from runners.targets.cache import is_unchanged, target_state
 from runners.targets.runner_endpoint import find_runner
 from runners.targets.targets import Caller, choose_target
 from runners.targets.workspaces import find_target
@@ -213,6 +213,7 @@ def _for_tool(principal: Principal, tool: Tool, request: DirectCallRequest) -> A
         target_id=None if row is None else row.id,
         key=request.key,
         is_builtin=is_builtin,
+        target_state="" if row is None else target_state(row),
     )
     return AdmittedCall(tool, use, target, new_id("call_"), target_row=row)
 

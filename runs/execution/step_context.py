@@ -196,9 +196,10 @@ class StepRun:
         if authorization is None or authorization.decision == "confirm":
             if self.browser is not None:  # a trace that records during the wait fills the disk
                 await self.browser.tracer.drop()
-            raise (
-                TakenOver(request) if authorization is None else NeedsPerson(request, authorization)
-            )
+            if authorization is None:
+                raise TakenOver(request)
+            request = replace(request, target_state=authorization.target_state)
+            raise NeedsPerson(request, authorization)
         if isinstance(target, ToolFailed | Refused):
             return {"error": target.as_dict()}
         self.call_records.append(call)

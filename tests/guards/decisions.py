@@ -13,6 +13,7 @@ _RULES = "decisions/authorization/policy_rules.py"
 _AUTHORIZE = "decisions/authorization/authorize.py"
 _CONFIRMATIONS = "decisions/authorization/confirmations.py"
 _SEALED = "decisions/authorization/sealed_arguments.py"
+_BOUND = "tests/decisions/authorization/test_approvals_bind_targets_and_secrets.py"
 _EVERYTHING = "tests/decisions/authorization/test_approvals_show_everything.py"
 _LAST_PAGE = "test_a_long_command_is_confirmed_with_the_digest_of_its_last_page_alone"
 _PREVIEWS = "tests/runs/direct_calls/test_confirmed_previews.py"
@@ -237,7 +238,7 @@ _CALLS = (
             ),
             Patch(
                 _AUTHORIZE,
-                old="if confirmation.decision.subject_digest not in call.digests:",
+                old="if confirmation.decision.subject_digest not in call.subject_digests:",
                 new="if False:",
             ),
         ),
@@ -248,10 +249,30 @@ _CALLS = (
         "An approval of a step's call does not permit other arguments",
         Patch(
             _AUTHORIZE,
-            old="if confirmation.decision.subject_digest not in call.digests:",
+            old="if confirmation.decision.subject_digest not in call.subject_digests:",
             new="if False:",
         ),
         failing_test="tests/runs/execution/test_answers_to_suspended_runs.py::test_changed_arguments_invalidate_the_approval",
+    ),
+    Guard(
+        "approval-target-state",
+        "An approval does not permit the call on its target after a change",
+        Patch(
+            _AUTHORIZE,
+            old='return _digests("subject", self.tool, self.target_id, self.args, self.target_state)',
+            new="return self.digests",
+        ),
+        failing_test=f"{_BOUND}::test_an_approved_call_is_not_made_at_another_endpoint",
+    ),
+    Guard(
+        "answer-target-state",
+        "An answer to a decision whose target was changed after it was shown is refused",
+        Patch(
+            _SEALED,
+            old="content, _target_state(decision)]",
+            new="content]",
+        ),
+        failing_test=f"{_BOUND}::test_the_digest_of_the_old_target_confirms_nothing",
     ),
     Guard(
         "approval-caller",

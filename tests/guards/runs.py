@@ -652,7 +652,8 @@ _TOOL_CALLS = (
         Patch(
             "runs/admission/authorization.py",
             old="is_approved = confirmations.was_approved(\n"
-            "            approved, digests=request.digests, principal_id=request.principal_id\n"
+            "            approved, digests=request.subject_digests,"
+            " principal_id=request.principal_id\n"
             "        )",
             new="is_approved = True",
         ),

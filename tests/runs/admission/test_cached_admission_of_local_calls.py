@@ -74,7 +74,7 @@ def test_a_cached_policy_and_target_are_not_read_again(
         raise AssertionError("it was read again")
 
     def forbid_reads() -> None:
-        monkeypatch.setattr("runs.admission.step_calls.find_target", refuse_read)
+        monkeypatch.setattr("runs.admission.authorization.find_target", refuse_read)
         monkeypatch.setattr("decisions.authorization.policy._rules", refuse_read)
 
     meanwhile(model, forbid_reads)
