@@ -1782,8 +1782,8 @@ _VISIBILITY = (
         Patch(
             "runs/queries/runs.py",
             old='    principal.require("runs:read")\n    run = visible_run(principal, run_id)\n'
-            "    rows = RunEvent",
-            new="    run = visible_run(principal, run_id)\n    rows = RunEvent",
+            "    # Events",
+            new="    run = visible_run(principal, run_id)\n    # Events",
         ),
         failing_test="tests/contract/test_mcp_server_failures.py::"
         "test_a_missing_scope_is_refused[subscribe_task_run_events]",
