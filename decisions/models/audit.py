@@ -9,6 +9,14 @@ from typing import Any
 
 from django.db import models
 
+# Text of the form that Django writes: ASCII, the date and time that SQLite finds in it, and a
+# fraction. SQLite rounds fractions to milliseconds, so that one above .9995 is the next second.
+_SQLITE_TIME = (
+    "length(CAST({0} AS BLOB)) = length({0}) AND {0} >= '0001'"
+    " AND datetime(substr({0}, 1, 19), '+0 days') = substr({0}, 1, 19)"
+    " AND substr({0}, 20) NOT GLOB '*[^.0-9]*'"
+)
+
 
 def _as_blob(compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
     """Select a column of SQLite as bytes: one text that is not UTF-8 would fail the whole query."""
@@ -50,8 +58,7 @@ class ReadableTimeField(models.DateTimeField):  # type: ignore[type-arg]
         if compiler.query.subquery:
             return sql, params
         if compiler.connection.vendor == "sqlite":
-            is_time = f"{sql} >= '0001' AND datetime({sql}, '+0 days') = substr({sql}, 1, 19)"
-            return f"CASE WHEN {is_time} THEN {sql} END", [*params, *params, *params, *params]
+            return f"CASE WHEN {_SQLITE_TIME.format(sql)} THEN {sql} END", [*params] * 7
         is_time = f"{sql} >= '0001-01-02+00' AND {sql} < '9999-12-31+00'"
         return f"CASE WHEN {is_time} THEN {sql} END", [*params, *params, *params]
 

@@ -27,11 +27,15 @@ def record_event(principal: Principal) -> Callable[..., int]:
     """Record an audit event and return its row's id: `record_event("run.started", "run_1")`."""
 
     def make(
-        action: str, resource_id: str = "run_1", actor: str = "local", minutes_ago: int = 0
+        action: str,
+        resource_id: str = "run_1",
+        actor: str = "local",
+        minutes_ago: int = 0,
+        at: datetime | None = None,
     ) -> int:
         workspace = principal.tenant_id, principal.workspace_id
         row = entry_for(AuditEvent(action, actor, "run", resource_id, *workspace, {"n": 1}))
-        row.created_at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+        row.created_at = (at or datetime.now(UTC)) - timedelta(minutes=minutes_ago)
         row.save(force_insert=True)
         return int(row.id)
 
@@ -117,6 +121,16 @@ def test_a_time_range_includes_its_start_and_excludes_its_end(
     assert ids(api.get("/api/v1/audit", params={"from": 4_000_000_000_000})) == []
     backwards = api.get("/api/v1/audit", params={"from": starts[2], "to": starts[0]})
     assert refusal(backwards, 400)["errorCode"] == "INVALID_PARAMETER"
+
+
+@pytest.mark.parametrize("microsecond", [0, 1, 500_000, 999_499, 999_500, 999_999])
+def test_a_time_is_returned_whatever_its_fraction_of_a_second(
+    api: httpx.Client, record_event: Callable[..., int], microsecond: int
+) -> None:
+    row_id = record_event("run.started", at=datetime.now(UTC).replace(microsecond=microsecond))
+    (item,) = api.get("/api/v1/audit", params={"action": "run.started"}).json()["items"]
+    assert item["createdAt"] % 1000 == microsecond // 1000
+    assert AuditEntry.objects.get(id=row_id).created_at.microsecond == microsecond
 
 
 def test_pages_join_without_a_gap_while_rows_are_added(

@@ -126,7 +126,9 @@ def test_the_migrated_database_has_no_other_triggers() -> None:
     assert read_installation_status().changed_triggers == 0
 
 
-@pytest.mark.parametrize(("change", "fault"), CHANGES)
+@pytest.mark.parametrize(
+    ("change", "fault"), CHANGES, ids=[f"change {number}" for number in range(len(CHANGES))]
+)
 def test_a_change_of_the_triggers_is_found(change: list[str], fault: str) -> None:
     execute(change)
     out = StringIO()
