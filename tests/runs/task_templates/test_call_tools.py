@@ -21,6 +21,7 @@ from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
 from runners.models import ExecutionTarget
+from runners.targets.cache import target_state
 from runners.targets.local_folder import LocalFolder, set_local_folder
 from runners.targets.targets import TargetFields, create_target_row
 from runners.tools.registry import list_tools
@@ -179,10 +180,11 @@ def test_an_approved_call_runs_after_the_secret_key_is_rotated(
     idle_worker: WorkerProcess, project: Path, principal: Principal, settings: Any
 ) -> None:
     create_rule(RuleFields("confirm", tool="get_runtime_info", reason="test"), actor="test")
-    target_id = ExecutionTarget.objects.get().id
+    target = ExecutionTarget.objects.get()
     call_request = tool_call_request(
-        principal, "get_runtime_info", {}, target_id=target_id, key="k", is_builtin=True
+        principal, "get_runtime_info", {}, target_id=target.id, key="k", is_builtin=True
     )
+    call_request = replace(call_request, target_state=target_state(target))
     workspace = principal.tenant_id, principal.workspace_id
     called_event = AuditEvent("tool.called", principal.id, "tool", "get_runtime_info", *workspace)
     submission: dict[str, Any] = {
