@@ -51,8 +51,8 @@ class Server:
         process = self._spawn()
         while not self.answers():
             if time.monotonic() > deadline:
-                said = (self.folder / "log").read_text()
-                raise RuntimeError(f"{self.command()[0]} did not start:\n{said[-2000:]}")
+                output = (self.folder / "log").read_text()
+                raise RuntimeError(f"{self.command()[0]} did not start:\n{output[-2000:]}")
             time.sleep(0.05)
             if process.poll() is not None:
                 process = self._spawn()

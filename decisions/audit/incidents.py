@@ -55,7 +55,7 @@ def record_missing_checkpoints(position: int) -> None:
 
 
 def list_open_incidents() -> list[StoredRow]:
-    """Return the incidents that nobody has accepted, oldest first."""
+    """Return the incidents that no operator has accepted, oldest first."""
     found = list(_genuine(_ALL, [ROW_REFUSED, CHECKPOINTS_MISSING, ACCEPTED]))
     accepted: set[str] = set()
     for row in found:

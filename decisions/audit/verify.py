@@ -257,7 +257,7 @@ def _check_outside(report: AuditReport, last: int) -> None:
 
 
 def _check_incidents(report: AuditReport) -> None:
-    """Report what the sealer recorded and nobody has accepted."""
+    """Report what the sealer recorded and no operator has accepted."""
     for row in list_open_incidents():
         details = json.loads(row.metadata)
         if row.action != ROW_REFUSED:

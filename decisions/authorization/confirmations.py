@@ -84,8 +84,8 @@ def confirm(*, decision_id: int, by: str, how: str, shown: str | None = None) ->
 
 
 def refuse(*, decision_id: int, by: str, how: str, shown: str | None = None) -> Confirmation:
-    """Refuse a decision; audited. Commits. Arguments as `confirm`, but nobody has to see a call
-    whole to refuse it: `shown` is compared where it is given.
+    """Refuse a decision; audited. Commits. Arguments as `confirm`, but a call can be refused
+    without having been shown whole: `shown` is compared where it is given.
 
     Raises:
         DecisionNotFound, Conflict, NotAsShown, Forbidden: As `confirm`.

@@ -1,4 +1,4 @@
-"""Conversations that nobody goes on with are forgotten, and have to be found for it."""
+"""Conversations without new messages are deleted; this index finds them."""
 
 from django.db import migrations, models
 

@@ -42,7 +42,7 @@ class Decision(models.Model):
         arguments: the tool's arguments, or the message, for lists and records: what looks like a
             secret is masked, and long values are cut.
         sealed_arguments: the exact arguments, encrypted (`authorization.sealed_arguments`); None
-            where nobody is asked.
+            where no person is asked.
         deed_key: the identity of the tool call; unique, so that a call has one current decision.
     """
 

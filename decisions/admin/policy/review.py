@@ -31,7 +31,7 @@ class RuleReview:
 
     @property
     def digest(self) -> str:
-        """A digest of the rule and of what is said of it, which the person's answer carries."""
+        """The digest of the rule and of what this page shows; the person's answer carries it."""
         draft = self.reach.draft
         texts = [draft.verdict, draft.scope, draft.scope_id, draft.tool, draft.target_id]
         return json_digest([*texts, draft.reason, self.reach.sentences()]).hex()

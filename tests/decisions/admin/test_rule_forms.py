@@ -1,4 +1,4 @@
-"""Policy rules in the admin: nothing is chosen in advance, and what a rule does is said before."""
+"""Policy rules in the admin: nothing is chosen in advance, and its effect is shown first."""
 
 from __future__ import annotations
 

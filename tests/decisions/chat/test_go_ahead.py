@@ -4,38 +4,30 @@ between.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from decisions.authorization.confirmations import refuse
-from decisions.chat.services import chat
-from decisions.identity.principals import Principal
 from decisions.models import Event
 from tests.support.decisions.confirmations import confirm
+from tests.support.decisions.continuity import SendChat
 
+pytest_plugins = ["tests.support.decisions.chat_fixtures"]
 Send = Callable[..., dict[str, Any]]
 KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "it is empty"}
 RISKY = "Delete the production database."
 
 
 @pytest.fixture
-def send(principal: Principal) -> Send:
+def send(send_chat: SendChat) -> Send:
     """Send a message in one session as alice; return the trace: `send("…", session_id="other")`."""
-    count = iter(range(1000))
 
     def post(message: str, **changed: Any) -> dict[str, Any]:
-        call = {
-            "user_id": "alice",
-            "message": message,
-            "idempotency_key": f"k{next(count)}",
-            "slots": KNOWN,
-            "session_id": "s",
-            **changed,
-        }
-        trace: dict[str, Any] = asyncio.run(chat(principal=principal, call=call))["trace"]
+        trace: dict[str, Any] = send_chat(
+            message, **{"slots": KNOWN, "session_id": "s", **changed}
+        )["trace"]
         return trace
 
     return post

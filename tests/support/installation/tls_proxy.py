@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
-import ipaddress
 import shutil
 import socket
 import ssl
@@ -14,12 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-
 from tests.programs import PATH
+from tests.support.runners.self_signed_certificate import create_certificate
 
 CONFIGURATION = Path(__file__).parents[3] / "deploy" / "proxy" / "nginx.conf"
 NGINX = shutil.which("nginx", path=PATH)
@@ -46,7 +40,8 @@ def run_proxy(
         changes: further texts of the configuration and their replacements, such as time limits.
     """
     https, http = _free_port(), _free_port()
-    certificate = _create_certificate(folder)
+    certificate = folder / "fullchain.pem"
+    create_certificate(certificate, folder / "privkey.pem")
     configuration = _configuration(
         {
             "/tmp/": f"{folder}/",
@@ -100,34 +95,3 @@ def _wait_until_listening(port: int, process: subprocess.Popen[bytes], log: Path
         assert process.poll() is None, log.read_text()
         time.sleep(0.02)
     raise AssertionError(f"nginx does not listen: {log.read_text()}")
-
-
-def _create_certificate(folder: Path) -> Path:
-    """Create a certificate of 127.0.0.1 that is its own authority; return its path."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "continuity.test")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
-            critical=False,
-        )
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / "fullchain.pem"
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "privkey.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return path

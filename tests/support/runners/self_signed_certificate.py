@@ -1,4 +1,4 @@
-"""A self-signed certificate."""
+"""A self-signed certificate of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -14,8 +14,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 def self_signed(folder: Path) -> ssl.SSLContext:
     """Return a server's context for 127.0.0.1; the certificate is `cert.pem` in the folder."""
+    certificate, private_key = folder / "cert.pem", folder / "key.pem"
+    create_certificate(certificate, private_key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, private_key)
+    return context
+
+
+def create_certificate(certificate_path: Path, private_key_path: Path) -> None:
+    """Write a new certificate that is its own authority, and its key, as PEM files."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "runner")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "continuity.test")])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -31,13 +40,11 @@ def self_signed(folder: Path) -> ssl.SSLContext:
         )
         .sign(key, hashes.SHA256())
     )
-    private_key = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+    private_key_path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
     )
-    (folder / "key.pem").write_bytes(private_key)
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    return context
+    certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
