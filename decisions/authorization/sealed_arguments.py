@@ -112,7 +112,11 @@ def readable_arguments(decision: Decision) -> Any:
         CannotBeShown: As `open_arguments`.
     """
     named = re.compile(f"{SECRET_OPEN}([^{SECRET_CLOSE}]*){SECRET_CLOSE}")
-    return map_texts(open_arguments(decision), lambda text: named.sub(r"⟨secret \1⟩", text))
+
+    def named_secret(text: str) -> str:
+        return named.sub(r"⟨secret \1⟩", text)
+
+    return map_texts(open_arguments(decision), named_secret, change_name=named_secret)
 
 
 def arguments_size(decision: Decision) -> int | None:

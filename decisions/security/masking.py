@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from decisions.security.url_credentials import looks_random, mask_url_credentials
+
 MASK = "***"
 MIN_LENGTH = 4  # shorter values are too common in ordinary text to be masked
 ANYWHERE_LENGTH = 8  # shorter values are masked only as whole words
@@ -21,9 +23,17 @@ class Masker:
     Args:
         values: the secret values.
         names: the names of values that stand for them where a person decides on a call.
+        url_credentials: credentials in URLs. They are masked in texts, but not in field names:
+            within URLs by the names of their parameters, elsewhere if they look random.
     """
 
-    def __init__(self, values: Iterable[str] = (), names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        values: Iterable[str] = (),
+        names: Mapping[str, str] | None = None,
+        *,
+        url_credentials: Iterable[str] = (),
+    ) -> None:
         known = {value: (names or {}).get(value, "") for value in values}
         forms = {
             form: name
@@ -32,20 +42,28 @@ class Masker:
             for form in _forms(value)
         }
         self._names = forms
-        # Longest first, so that a value that contains another one is masked completely.
-        parts = [_pattern(form) for form in sorted(forms, key=len, reverse=True)]
-        self._pattern = re.compile("|".join(parts)) if parts else None
+        self._pattern = _any_of(forms)
+        credentials = set(url_credentials)
+        self._masks_urls = bool(credentials)
+        random = (value for value in credentials if looks_random(value))
+        self._in_texts = _any_of(form for value in random for form in _forms(value))
 
     def __bool__(self) -> bool:
-        return self._pattern is not None
+        return self._pattern is not None or self._masks_urls
 
     def text(self, text: str) -> str:
         """Return the text with the values masked."""
+        text = self._name(text)
+        if self._masks_urls:
+            text = mask_url_credentials(text)
+        return text if self._in_texts is None else self._in_texts.sub(MASK, text)
+
+    def _name(self, text: str) -> str:
         return text if self._pattern is None else self._pattern.sub(MASK, text)
 
     def value(self, value: Any) -> Any:
         """Return a JSON value with the values masked in its texts and field names."""
-        return value if self._pattern is None else map_texts(value, self.text)
+        return map_texts(value, self.text, change_name=self._name) if self else value
 
     def named(self, value: Any, show: Callable[[str], str]) -> Any:
         """Return a JSON value with `show(name)` in place of each secret value, for a person who
@@ -54,34 +72,46 @@ class Masker:
         pattern = self._pattern
         if pattern is None:
             return value
-        return map_texts(
-            value, lambda text: pattern.sub(lambda found: show(self._names[found[0]]), text)
-        )
+
+        def named(text: str) -> str:
+            return pattern.sub(lambda found: show(self._names[found[0]]), text)
+
+        return map_texts(value, named, change_name=named)
 
     def data(self, data: bytes, mime_type: str) -> bytes:
         """Return bytes with the values masked if the media type is a text; else unchanged."""
-        if self._pattern is None or not _TEXTS.match(mime_type):
+        if not self or not _TEXTS.match(mime_type):
             return data
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
-def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a JSON value with a function applied to its texts and field names. Fields whose names
-    become equal are all kept.
+def map_texts(
+    value: Any, change: Callable[[str], str], *, change_name: Callable[[str], str]
+) -> Any:
+    """Return a JSON value with functions applied to its texts and to its field names. Fields whose
+    names become equal are all kept.
     """
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
         changed: dict[Any, Any] = {}
         for key, item in value.items():
-            name = map_texts(key, change)
+            name = change_name(key) if isinstance(key, str) else key
             while name in changed:
                 name = f"{name} (again)"
-            changed[name] = map_texts(item, change)
+            changed[name] = map_texts(item, change, change_name=change_name)
         return changed
     if isinstance(value, list | tuple):
-        return [map_texts(item, change) for item in value]
+        return [map_texts(item, change, change_name=change_name) for item in value]
     return value
+
+
+def _any_of(forms: Iterable[str]) -> re.Pattern[str] | None:
+    """Return a pattern of the forms, longest first, so that a value that contains another one is
+    masked completely.
+    """
+    parts = [_pattern(form) for form in sorted(set(forms), key=len, reverse=True)]
+    return re.compile("|".join(parts)) if parts else None
 
 
 def _forms(value: str) -> Iterator[str]:

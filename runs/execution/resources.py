@@ -48,7 +48,8 @@ class RunResources:
         self.secrets = read_secrets(self._run)
         keys = _model_keys(self._run)
         self.secret_masker = self.secrets.masker(*keys)
-        self.masker = self.secrets.masker(*keys, *credentials_in_urls(self._run.inputs))
+        in_urls = credentials_in_urls(self._run.inputs)
+        self.masker = self.secrets.masker(*keys, url_credentials=in_urls)
         if self.session is not None:
             self.session.load_state()
 

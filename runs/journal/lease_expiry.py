@@ -174,5 +174,6 @@ def _ending(run: Run, worker_id: str) -> Ending:
     except Exception:  # the run fails anyway
         log.exception("the template cannot conclude a failed run", extra={"runId": run.id})
         return failed_ending(error)
-    conclusion = masked_conclusion(conclusion, Masker(credentials_in_urls(run.inputs)))
+    masker = Masker(url_credentials=credentials_in_urls(run.inputs))
+    conclusion = masked_conclusion(conclusion, masker)
     return unfinished_ending(run, steps, error, conclusion)

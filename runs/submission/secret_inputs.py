@@ -4,7 +4,7 @@ need them, and deleted after the last of these.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,10 +33,10 @@ class Secrets:
         """Return the secrets for a step; none after `last_step`."""
         return self.values if index <= self.last_step else {}
 
-    def masker(self, *more: str) -> Masker:
+    def masker(self, *more: str, url_credentials: Iterable[str] = ()) -> Masker:
         """Return a masker of the secret values, and of `more`, for everything the run writes."""
         names = {value: name for name, value in self.values.items()}
-        return Masker([*self.values.values(), *more], names)
+        return Masker([*self.values.values(), *more], names, url_credentials=url_credentials)
 
 
 def split_secrets(

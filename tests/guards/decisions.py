@@ -1378,7 +1378,7 @@ _SECURITY = (
         "A credential in the query of a run's URL is masked in what callers read",
         Patch(
             "runs/execution/resources.py",
-            old="self.secrets.masker(*keys, *credentials_in_urls(self._run.inputs))",
+            old="self.secrets.masker(*keys, url_credentials=in_urls)",
             new="self.secret_masker",
         ),
         failing_test="tests/runs/task_templates/test_url_credentials_stored_nowhere.py::"

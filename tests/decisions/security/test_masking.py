@@ -39,6 +39,13 @@ def test_json_is_masked_in_keys_and_nested_values() -> None:
     assert encoded == {"a": ["***", 5, None], "***": True}
 
 
+def test_credentials_of_urls_rename_no_field_and_hide_no_word() -> None:
+    masker = Masker(url_credentials=["refusedFields", "k3y-9f8e7d6c"])
+    shown = masker.value({"refusedFields": ["refusedFields", "sent k3y-9f8e7d6c", "/?token=ab"]})
+    assert shown == {"refusedFields": ["refusedFields", "sent ***", "/?token=***"]}
+    assert Masker().value("/?token=ab") == "/?token=ab"
+
+
 def test_bytes_are_masked_only_in_text_formats() -> None:
     masker = Masker(["hunter2222"])
     assert masker.data(b"\xff hunter2222", "text/html") == b"\xff ***"

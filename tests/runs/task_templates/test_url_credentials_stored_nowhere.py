@@ -46,3 +46,15 @@ def test_a_credential_in_a_url_is_in_no_event_step_result_artifact_or_page(
             assert SECRET.encode() not in file.read()
     page = superuser_client.get(f"/admin/runs/run/{run.id}/change/").content.decode()
     assert SECRET not in page
+
+
+def test_the_parameters_of_a_url_rename_no_field_of_the_result(
+    run_template: RunTemplate, site: Site
+) -> None:
+    site.server.add("/plain", lambda query: html("<title>Reports</title><h1>Hello</h1>"))
+    run = run_template(
+        "batch_extract_pages", urls=[site.url("/plain") + "?a_token=content&b_token=sections"]
+    )
+    [page] = run.result["items"]
+    assert page["content"]["sections"][0]["heading"] == "Hello"
+    assert page["url"].endswith("?a_token=***&b_token=***")
