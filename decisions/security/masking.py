@@ -22,27 +22,14 @@ class Masker:
 
     Args:
         values: the secret values.
-        names: the names of values that stand for them where a person decides on a call.
         url_credentials: credentials in URLs. They are masked in texts, but not in field names:
             within URLs by the names of their parameters, elsewhere if they look random.
     """
 
-    def __init__(
-        self,
-        values: Iterable[str] = (),
-        names: Mapping[str, str] | None = None,
-        *,
-        url_credentials: Iterable[str] = (),
-    ) -> None:
-        known = {value: (names or {}).get(value, "") for value in values}
-        forms = {
-            form: name
-            for value, name in known.items()
-            if len(value) >= MIN_LENGTH
-            for form in _forms(value)
-        }
-        self._names = forms
-        self._pattern = _any_of(forms)
+    def __init__(self, values: Iterable[str] = (), *, url_credentials: Iterable[str] = ()) -> None:
+        self._pattern = _any_of(
+            form for value in values if len(value) >= MIN_LENGTH for form in _forms(value)
+        )
         credentials = set(url_credentials)
         self._masks_urls = bool(credentials)
         random = (value for value in credentials if looks_random(value))
@@ -64,19 +51,6 @@ class Masker:
     def value(self, value: Any) -> Any:
         """Return a JSON value with the values masked in its texts and field names."""
         return map_texts(value, self.text, change_name=self._name) if self else value
-
-    def named(self, value: Any, show: Callable[[str], str]) -> Any:
-        """Return a JSON value with `show(name)` in place of each secret value, for a person who
-        decides on it.
-        """
-        pattern = self._pattern
-        if pattern is None:
-            return value
-
-        def named(text: str) -> str:
-            return pattern.sub(lambda found: show(self._names[found[0]]), text)
-
-        return map_texts(value, named, change_name=named)
 
     def data(self, data: bytes, mime_type: str) -> bytes:
         """Return bytes with the values masked if the media type is a text; else unchanged."""

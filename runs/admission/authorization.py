@@ -13,7 +13,6 @@ from decisions.authorization import authorize, confirmations
 from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.authorization.policy import cached_policy
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
-from decisions.presentation.visible_text import secret_named
 from decisions.security.masking import Masker
 from runners.errors import PageLost, ToolFailed
 from runners.invocation.step_call import StepCall
@@ -38,7 +37,11 @@ def request_of_step(
     number: int = 0,
     may_have_confirmation: bool = False,
 ) -> ToolCallRequest:
-    """Return the request for a step's call, the `number`th of the step, as policy judges it."""
+    """Return the request for a step's call, the `number`th of the step, as policy judges it.
+
+    A person who decides on it sees the exact arguments: no secret is placed in them by value, a
+    tool gets one by its name (`fill_field`). Records have masks, also where a value equals one.
+    """
     is_builtin = call.remote is None and get_tool(call.tool) is not None
     return ToolCallRequest(
         principal_id=run.principal_id,
@@ -53,7 +56,6 @@ def request_of_step(
         number=number,
         may_have_confirmation=may_have_confirmation,
         display_args=masker.value(call.args),
-        shown_args=masker.named(call.args, secret_named),
         is_builtin=is_builtin,
     )
 

@@ -30,7 +30,7 @@ class RunResources:
         secrets: the secret inputs, for the steps that need them.
         masker: removes secrets, and credentials in the URLs of the inputs, from everything that the
             run writes.
-        secret_masker: removes the secrets alone, from what a person decides on.
+        secret_masker: removes the secrets alone, from the records of a decision.
         session: the named session; None where the run owns its session.
     """
 

@@ -67,7 +67,7 @@ class StepRun:
         in_flight_calls: ids of calls recorded as started under this lease and not as ended.
         secrets: the run's secret inputs by dotted path, if the step needs them.
         masker: removes them, and credentials in URLs, from what the step stores.
-        secret_masker: removes the secret inputs alone, from what a person decides on.
+        secret_masker: removes the secret inputs alone, from the records of a decision.
         replay: the calls made before the step was suspended; None where it was not.
         calls: the calls of this attempt, replayed ones too, in order, with their outcomes.
         had_page: the step was suspended with a page open, which the person decided about.

@@ -35,8 +35,7 @@ class Secrets:
 
     def masker(self, *more: str, url_credentials: Iterable[str] = ()) -> Masker:
         """Return a masker of the secret values, and of `more`, for everything the run writes."""
-        names = {value: name for name, value in self.values.items()}
-        return Masker([*self.values.values(), *more], names, url_credentials=url_credentials)
+        return Masker([*self.values.values(), *more], url_credentials=url_credentials)
 
 
 def split_secrets(

@@ -91,15 +91,15 @@ def test_secrets_are_deleted_after_the_last_step_that_needs_them(
     assert not RunSecret.objects.exists()
 
 
-def test_a_person_who_confirms_a_call_sees_no_secret(
+def test_an_argument_that_equals_a_secret_is_masked_in_records_and_exact_for_who_decides(
     worker: WorkerProcess, submit_calls: Callable[..., Run]
 ) -> None:
-    give_secret(submit_calls("risk:hunter22"), "hunter22")
+    give_secret(submit_calls("risk:rm -r victim"), "rm -r victim")
     worker.work()
     decision = Decision.objects.get()
     assert decision.arguments["text"] == "***"
     (fragment,) = [one for one in decision_page(decision).fragments if one.name == "text"]
-    assert as_lines(fragment.parts) == "⟨secret code⟩"
+    assert as_lines(fragment.parts) == "rm -r victim"
 
 
 def test_a_person_who_confirms_a_submit_sees_the_names_of_its_secrets(
