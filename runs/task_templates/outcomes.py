@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 
 from decisions.next_actions import SEE_TEMPLATE, NextAction, next_action, next_actions_after
+from decisions.security.masking import map_texts
+from decisions.security.url_credentials import mask_url_credentials
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepView
 from runs.task_templates.matches import match_warnings
@@ -80,7 +82,21 @@ def failed_conclusion(
 def next_actions(
     error: Mapping[str, Any], *, template_id: str, inputs: Mapping[str, Any], again: bool
 ) -> list[NextAction]:
-    """Return tool calls that may help after this error, with their arguments filled in."""
+    """Return tool calls that may help after this error, with their arguments filled in.
+
+    One whose URLs have credentials is left out: masked it would be another call.
+    """
+    found = _next_actions(error, template_id=template_id, inputs=inputs, again=again)
+    return [one for one in found if _without_credentials(one) == one]
+
+
+def _without_credentials(action: NextAction) -> Any:
+    return map_texts(action, mask_url_credentials, change_name=mask_url_credentials)
+
+
+def _next_actions(
+    error: Mapping[str, Any], *, template_id: str, inputs: Mapping[str, Any], again: bool
+) -> list[NextAction]:
     code, details = error["errorCode"], error.get("details") or {}
     url = details.get("url") or inputs.get("startUrl")
     if code == "ELEMENT_NOT_FOUND" and _is_web(url):

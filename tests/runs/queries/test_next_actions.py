@@ -47,6 +47,22 @@ def test_a_canceled_run_with_secrets_does_not_suggest_its_masked_inputs(
     assert next_tools(principal, run.id) == ["subscribe_task_run_events"]
 
 
+def test_a_canceled_run_suggests_no_submit_with_a_credential_in_a_url(
+    make_run: Callable[..., Run], principal: Principal
+) -> None:
+    run = make_run(inputs={"goal": "Read http://x.test/?token=canary12 and count"})
+    cancel_run(principal=principal, run_id=run.id)
+    assert next_tools(principal, run.id) == ["subscribe_task_run_events"]
+    run.refresh_from_db()
+    assert "canary12" not in str(run.next_actions)
+
+
+def test_no_suggestion_has_a_credential_of_a_url() -> None:
+    inputs = {"startUrl": "http://x.test/?token=canary12"}
+    for error in (TIMED_OUT, {"errorCode": "ELEMENT_NOT_FOUND"}, {"errorCode": "OTHER"}):
+        assert next_actions(error, template_id="t", inputs=inputs, again="retryable" in error) == []
+
+
 @pytest.mark.parametrize(
     ("status", "tools"),
     [("succeeded", []), ("partial_success", []), ("failed", ["subscribe_task_run_events"])],
