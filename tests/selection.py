@@ -1,4 +1,4 @@
-"""Select the tests that also run on SQLite, and those of `make quick` (docs/tests.md).
+"""Select the tests that also run on SQLite, and those of `make quick`; order them (docs/tests.md).
 
 Tests run on PostgreSQL, which production uses. `--what-sqlite-decides` keeps those whose result the
 code for SQLite can change: the tests of each module that asks for the database's vendor, the
@@ -94,6 +94,17 @@ FAST = (
     "tooling/*",
 )
 
+# Tests that mostly wait for processes. They come first, so that one test worker runs them while the
+# others use the processors; at the end, all workers would wait at once.
+WAITING = (
+    "e2e/test_event_fanout.py",
+    "e2e/test_hosts_share_stack.py",
+    "e2e/test_killed_stack_parts.py",
+    "faults/*",
+    "mcp_server/stdio/*",
+    "runs/installation/supervision/*",
+)
+
 
 def runs_on_sqlite(path: Path) -> bool:
     """Return whether the tests of a file also run on SQLite."""
@@ -123,3 +134,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     chosen = (config.getoption(ON_SQLITE), runs_on_sqlite), (config.getoption(QUICK), is_quick)
     return True if any(wanted and not keeps(collection_path) for wanted, keeps in chosen) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests that mostly wait first. A file's tests keep their order."""
+    items.sort(key=lambda item: not _matches(item.path, WAITING))

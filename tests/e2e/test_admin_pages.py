@@ -133,7 +133,7 @@ def test_a_screenshot_opens_large(
     visitor.click("a[data-zoom]")
     visitor.wait_for("dialog[open] img")
     visitor.click("dialog")
-    assert visitor.do(visitor.page.locator("dialog").count()) == 0
+    visitor.do(visitor.page.wait_for_selector("dialog", state="detached"))
 
 
 @pytest.mark.slow
