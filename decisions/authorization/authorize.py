@@ -19,6 +19,7 @@ from django.utils.module_loading import import_string
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
+from decisions.authorization.genuine_answers import is_confirmed
 from decisions.authorization.policy import Verdict, current_policy
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
@@ -37,6 +38,10 @@ from decisions.validation.storable import storable
 
 DISPLAY_MAX_CHARS = 65_536  # JSON characters of the arguments in lists and records
 ADMIN = "admin:"  # prefix of the principal ids of admin users
+_CHANGED = "What it works on has changed since an earlier confirmation was requested."
+_NOT_GENUINE = (
+    "The confirmation of decision {} does not count: no valid answer of a person is stored."
+)
 _NEGATIVE = (ConfirmationStatus.REFUSED, ConfirmationStatus.EXPIRED, ConfirmationStatus.WITHDRAWN)
 
 
@@ -112,7 +117,9 @@ class Authorization:
         target_state: the state of the target for which the call was authorized.
         confirmation: the confirmation of exactly this call, waiting or decided.
         supersedes: the id of an earlier decision on this call that no longer applies to it.
-        is_outdated: the file or script that the call works on has changed since that decision.
+        asks_again: why that decision no longer applies, for the caller; empty if its arguments or
+            its target differ.
+        forged: the earlier confirmation, if it is confirmed by its status alone.
         precondition: that the policy rules have not changed since; the statement that starts the
             call tests it.
     """
@@ -123,7 +130,8 @@ class Authorization:
     supersedes: int | None = None
     precondition: Precondition | None = None
     hidden: str = ""
-    is_outdated: bool = False
+    asks_again: str = ""
+    forged: Confirmation | None = None
     target_state: str = ""
 
     @property
@@ -182,14 +190,37 @@ def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization
     if confirmation.decision.subject_digest not in call.subject_digests:
         return Authorization(verdict, verdict.decision, supersedes=confirmation.decision_id)
     confirmations.expire_if_due(confirmation)
+    if verdict.decision == "confirm" and _is_forged(confirmation, call):
+        return Authorization(
+            verdict,
+            "confirm",
+            supersedes=confirmation.decision_id,
+            asks_again=_NOT_GENUINE.format(confirmation.decision_id),
+            forged=confirmation,
+        )
     return _with_found(confirmation, verdict)
+
+
+def _is_forged(confirmation: Confirmation, call: ToolCallRequest) -> bool:
+    """Tell whether it says that a call was confirmed, and no person confirmed it to this caller.
+    An answer that an older version recorded has no MAC and counts as forged.
+    """
+    if confirmation.status != ConfirmationStatus.CONFIRMED:
+        return False
+    decision = confirmation.decision
+    is_callers = (decision.tenant_id, decision.workspace_id, decision.principal_id) == (
+        call.tenant_id,
+        call.workspace_id,
+        call.principal_id,
+    )
+    return not (is_callers and is_confirmed(confirmation))
 
 
 def _with_found(confirmation: Confirmation, verdict: Verdict) -> Authorization:
     """Return the authorization of the call that a confirmation is for."""
     if verdict.decision == "confirm" and _is_outdated(confirmation):
         older = confirmation.decision_id
-        return Authorization(verdict, "confirm", supersedes=older, is_outdated=True)
+        return Authorization(verdict, "confirm", supersedes=older, asks_again=_CHANGED)
     if verdict.decision == "allow":  # the rule was relaxed; a person's refusal still holds
         refused = confirmation if confirmation.status == ConfirmationStatus.REFUSED else None
         return Authorization(verdict, "deny" if refused else "allow", refused)
@@ -231,6 +262,8 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
         IntegrityError: A concurrent request opened one for the same call.
     """
     now, verdict = datetime.now(UTC), authorization.verdict
+    if authorization.forged is not None:
+        confirmations.record_forged(authorization.forged, call.principal_id)
     if authorization.supersedes is not None:
         Decision.objects.filter(pk=authorization.supersedes).update(deed_key=None)
     decision = Decision(
@@ -271,7 +304,7 @@ def admit_call(call: ToolCallRequest) -> Confirmation | None:
     authorization = _authorize_direct(call)
     if authorization.decision == "confirm" and _needs_no_second_person(call):
         return None
-    is_outdated = authorization.is_outdated
+    asks_again = authorization.asks_again
     if authorization.decision == "confirm" and not authorization.is_waiting:
         authorization = Authorization(
             authorization.verdict, "confirm", _request_once(call, authorization)
@@ -282,7 +315,7 @@ def admit_call(call: ToolCallRequest) -> Confirmation | None:
         refusal.is_recorded = True
         raise refusal
     if authorization.decision == "confirm" and authorization.confirmation is not None:
-        raise _required(call, authorization.confirmation, is_outdated=is_outdated)
+        raise _required(call, authorization.confirmation, asks_again)
     return authorization.confirmation
 
 
@@ -343,12 +376,11 @@ def _request_once(call: ToolCallRequest, authorization: Authorization) -> Confir
 
 
 def _required(
-    call: ToolCallRequest, confirmation: Confirmation, *, is_outdated: bool
+    call: ToolCallRequest, confirmation: Confirmation, asks_again: str
 ) -> ConfirmationRequired:
-    changed = " What it works on has changed since an earlier confirmation was requested."
     return ConfirmationRequired(
         f"A person has to confirm {call.tool[:128]} first (decision {confirmation.decision_id})."
-        f"{changed if is_outdated else ''}",
+        f" {asks_again}".rstrip(),
         details={
             "decisionId": confirmation.decision_id,
             "expiresAt": to_ms(confirmation.expires_at),

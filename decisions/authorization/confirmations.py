@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
+from decisions.authorization.genuine_answers import Answer, answer_mac, is_confirmed
 from decisions.authorization.sealed_arguments import CannotBeShown, is_shown_digest
 from decisions.errors import Conflict, DecisionNotFound, Forbidden, NotAsShown
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, Delivery
@@ -145,13 +146,15 @@ def resolve(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, 
     waiting = Confirmation.objects.filter(
         pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__gt=now
     )
-    if not waiting.update(status=status, decided_at=now, decided_by=by, decided_how=how):
+    answer = Answer(status, now, by, how)
+    columns = {**asdict(answer), "answer_mac": answer_mac(confirmation, answer)}
+    if not waiting.update(**columns):
         confirmation.refresh_from_db(fields=["status", "expires_at", "decided_at", "decided_how"])
         if confirmation.status == ConfirmationStatus.WAITING:
             _expire(confirmation, now)
         return False
-    confirmation.status, confirmation.decided_at = status, now
-    confirmation.decided_by, confirmation.decided_how = by, how
+    for name, value in columns.items():
+        setattr(confirmation, name, value)
     _record(confirmation, f"confirmation.{status}", by, how=how)
     decision_resolved.send(sender=Confirmation, confirmation=confirmation)
     return True
@@ -234,6 +237,12 @@ def token_message(decision: Decision, token: str) -> bytes:
     return json.dumps([decision.pk, decision.user_id, decision.subject_digest, token]).encode()
 
 
+def record_forged(confirmation: Confirmation, actor: str) -> None:
+    """Record that a confirmation is confirmed by its status alone, in the caller's transaction."""
+    stored = {"status": confirmation.status, "decidedBy": confirmation.decided_by}
+    _record(confirmation, "confirmation.not_genuine", actor, **stored)
+
+
 def _record(confirmation: Confirmation, action: str, actor: str, **details: Any) -> None:
     decision = confirmation.decision
     details = {"confirmationId": confirmation.id, "kind": decision.kind, **details}
@@ -256,15 +265,17 @@ def _record(confirmation: Confirmation, action: str, actor: str, **details: Any)
 
 def was_approved(decision_id: int, *, digests: Collection[str], principal_id: str) -> bool:
     """Tell whether a person confirmed exactly this direct call of this caller, and it was started.
+    A confirmation by its status alone, without a genuine answer, does not count.
 
     Args:
         digests: the call's digest under each configured key.
     """
-    return Confirmation.objects.filter(
+    used = Confirmation.objects.select_related("decision").filter(
         decision_id=decision_id,
         status=ConfirmationStatus.CONFIRMED,
         used_at__isnull=False,
         decision__kind=DecisionKind.TOOL,
         decision__subject_digest__in=digests,
         decision__principal_id=principal_id,
-    ).exists()
+    )
+    return any(is_confirmed(confirmation) for confirmation in used)

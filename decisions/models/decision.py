@@ -113,6 +113,7 @@ class Confirmation(models.Model):
         token_digest: keyed; None if there is no token, or it was revoked after wrong tries.
         decided_by: the principal or user; empty if it expired.
         decided_how: `token`, `admin`, `link`, `command`, `api`; `time`; `canceled`; `restore`.
+        answer_mac: the MAC of a person's answer (`authorization.genuine_answers`).
         used_at: when the confirmed call was started, which is possible once.
     """
 
@@ -131,6 +132,7 @@ class Confirmation(models.Model):
     decided_at = models.DateTimeField(null=True)
     decided_by = models.CharField(max_length=160, default="", blank=True)
     decided_how = models.CharField(max_length=16, default="", blank=True)
+    answer_mac = models.CharField(max_length=64, null=True, editable=False)
     used_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -115,6 +115,7 @@ def _waiting_for(run: Run, wait: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
     return {
         "type": "confirmation",
         "decisionId": confirmation.decision_id,
-        "question": f"May {wait.request.tool} be called ({run.template_id}, {step})?",
+        "question": f"May {wait.request.tool} be called ({run.template_id}, {step})?"
+        f" {authorization.asks_again}".rstrip(),
         "expiresAt": to_ms(confirmation.expires_at),
     }

@@ -14,6 +14,7 @@ _AUTHORIZE = "decisions/authorization/authorize.py"
 _CONFIRMATIONS = "decisions/authorization/confirmations.py"
 _SEALED = "decisions/authorization/sealed_arguments.py"
 _BOUND = "tests/decisions/authorization/test_approvals_bind_targets_and_secrets.py"
+_FORGED = "tests/decisions/authorization/test_forged_answers.py"
 _EVERYTHING = "tests/decisions/authorization/test_approvals_show_everything.py"
 _LAST_PAGE = "test_a_long_command_is_confirmed_with_the_digest_of_its_last_page_alone"
 _PREVIEWS = "tests/runs/direct_calls/test_confirmed_previews.py"
@@ -214,6 +215,46 @@ _CALLS = (
             new="if False:",
         ),
         failing_test=_USED_MEANWHILE,
+    ),
+    Guard(
+        "answer-has-a-mac",
+        "A confirmation that is confirmed by its status alone permits nothing",
+        Patch(
+            "decisions/authorization/genuine_answers.py",
+            old='return mac_matches(_PURPOSE, _message(confirmation, answer), confirmation.answer_mac or "")',
+            new="return True",
+        ),
+        failing_test=f"{_FORGED}::test_a_forged_confirmation_permits_no_direct_call",
+    ),
+    Guard(
+        "answer-of-its-call",
+        "The answer to one call is none to another",
+        Patch(
+            "decisions/authorization/genuine_answers.py",
+            old="[confirmation.id, _call(confirmation.decision), answered]",
+            new="[answered]",
+        ),
+        failing_test=f"{_FORGED}::test_a_forged_confirmation_permits_no_step",
+    ),
+    Guard(
+        "approval-of-its-caller",
+        "An approval whose row was moved to the call of another caller permits nothing",
+        Patch(
+            _AUTHORIZE,
+            old="return not (is_callers and is_confirmed(confirmation))",
+            new="return not is_confirmed(confirmation)",
+        ),
+        failing_test=f"{_FORGED}::test_an_approval_of_another_caller_permits_nothing",
+    ),
+    Guard(
+        "approval-of-a-run-is-genuine",
+        "A run of a direct call is not permitted by a forged approval",
+        Patch(
+            _CONFIRMATIONS,
+            old="return any(is_confirmed(confirmation) for confirmation in used)",
+            new="return used.exists()",
+        ),
+        failing_test=f"{_FORGED}::test_a_run_that_names_a_forged_approval_waits_for_a_person",
     ),
     Guard(
         "approval-is-used-once",

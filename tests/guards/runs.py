@@ -1802,7 +1802,7 @@ _VISIBILITY = (
         "Evidence contains no key that identifies a repeated call",
         Patch(
             "runs/queries/evidence.py",
-            old='frozenset({"deed_key", "token_digest", "sealed_arguments"})',
+            old='frozenset({"answer_mac", "deed_key", "token_digest", "sealed_arguments"})',
             new='frozenset({"token_digest"})',
         ),
         failing_test="tests/decisions/audit/test_bundles.py::"
@@ -1813,7 +1813,7 @@ _VISIBILITY = (
         "Evidence contains no digest of a confirmation token",
         Patch(
             "runs/queries/evidence.py",
-            old='frozenset({"deed_key", "token_digest", "sealed_arguments"})',
+            old='frozenset({"answer_mac", "deed_key", "token_digest", "sealed_arguments"})',
             new='frozenset({"deed_key"})',
         ),
         failing_test="tests/decisions/audit/test_bundles.py::test_no_token_digest_is_in_the_evidence",

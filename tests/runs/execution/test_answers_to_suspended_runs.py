@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from django.db import connection
+from django.dispatch import Signal
 
+from decisions.authorization import confirmations
 from decisions.authorization.authorize import authorize, request_confirmation, tool_call_request
 from decisions.authorization.confirmations import refuse, withdraw
 from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
@@ -178,14 +180,22 @@ def test_a_concurrent_cancel_and_confirm_have_one_outcome(
     assert (reload_run(run).status, notes()) == ("canceled", "")
 
 
+def confirm_without_signal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Confirm as a process does that dies before it requeues the run."""
+    with monkeypatch.context() as patched:
+        patched.setattr(confirmations, "decision_resolved", Signal())
+        answer_confirmation(run)
+
+
 def test_the_scheduler_resumes_a_confirmed_run_whose_signal_was_lost(
-    worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    notes: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = submit_calls("risk:b")
     worker.work()
-    Confirmation.objects.update(
-        status="confirmed", decided_at=datetime.now(UTC), decided_by="admin:ann"
-    )
+    confirm_without_signal(run, monkeypatch)
     assert resume_settled_runs() == 1
     assert resume_settled_runs() == 0
     worker.work()
@@ -278,9 +288,7 @@ def test_a_run_that_was_resumed_and_suspended_again_meanwhile_keeps_waiting(
     run = submit_calls("risk:a", "risk:b")
     worker.work()
     first = decision_id(run)
-    Confirmation.objects.update(
-        status="confirmed", decided_at=datetime.now(UTC), decided_by="admin:ann"
-    )
+    confirm_without_signal(run, monkeypatch)
 
     def apply_late(change: Transition) -> int | None:
         monkeypatch.setattr(resume, "apply", apply)

@@ -1,0 +1,77 @@
+"""The MAC of a person's answer: who can write to the database, but has no key, cannot confirm.
+
+It covers the confirmation, the call with its target as it was then, what was shown, the answer, who
+gave it and when. A confirmation without it permits nothing; the person is asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments, open_basis
+from decisions.models import Confirmation, ConfirmationStatus, Decision
+from decisions.security.keys import mac, mac_matches
+
+_PURPOSE = "decisions_confirmation.answer_mac"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's answer, by the names of its columns in Confirmation."""
+
+    status: str
+    decided_at: datetime | None
+    decided_by: str
+    decided_how: str
+
+
+def answer_mac(confirmation: Confirmation, answer: Answer) -> str:
+    """Return the MAC of an answer to a confirmation."""
+    return mac(_PURPOSE, _message(confirmation, answer))
+
+
+def is_confirmed(confirmation: Confirmation) -> bool:
+    """Tell whether a person confirmed it: by its status, and by the MAC of exactly this answer."""
+    if confirmation.status != ConfirmationStatus.CONFIRMED:
+        return False
+    answer = Answer(
+        confirmation.status,
+        confirmation.decided_at,
+        confirmation.decided_by,
+        confirmation.decided_how,
+    )
+    return mac_matches(_PURPOSE, _message(confirmation, answer), confirmation.answer_mac or "")
+
+
+def _message(confirmation: Confirmation, answer: Answer) -> bytes:
+    at = None if answer.decided_at is None else answer.decided_at.astimezone(UTC).isoformat()
+    answered = [str(answer.status), at, answer.decided_by, answer.decided_how]
+    return json.dumps([confirmation.id, _call(confirmation.decision), answered]).encode()
+
+
+def _call(decision: Decision) -> list[object]:
+    """Return what identifies a call and what was shown of it. The target's state is part of the
+    subject digest.
+    """
+    # The key of a direct call is removed when the same call is made again.
+    step_key = decision.deed_key if decision.run_id else None
+    caller = decision.tenant_id, decision.workspace_id, decision.principal_id
+    return [
+        decision.pk,
+        decision.kind,
+        *caller,
+        step_key,
+        decision.subject_digest,
+        _shown(decision),
+    ]
+
+
+def _shown(decision: Decision) -> str:
+    try:
+        shown = [open_arguments(decision), open_basis(decision)]
+    except CannotBeShown:  # it can be refused only
+        return ""
+    return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
