@@ -289,7 +289,7 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
     if (basis := _current_basis(decision)) is not None:
         decision.sealed_arguments = seal_arguments(decision, shown, basis)
     decision.save(force_insert=True)
-    return confirmations.open_confirmation(decision).confirmation
+    return confirmations.open_confirmation(decision, args_digest=call.digest).confirmation
 
 
 def admit_call(call: ToolCallRequest) -> Confirmation | None:

@@ -41,13 +41,16 @@ class OpenedConfirmation:
     clear_token: str | None
 
 
-def open_confirmation(decision: Decision, *, delivery: str | None = None) -> OpenedConfirmation:
+def open_confirmation(
+    decision: Decision, *, delivery: str | None = None, args_digest: str = ""
+) -> OpenedConfirmation:
     """Open the confirmation of a saved decision, in the caller's transaction; audited.
 
     Args:
         decision: the decision to confirm.
         delivery: `inline` or `out_of_band`, by default CONFIRM_DELIVERY. Tool calls are always out
             of band: an agent must not be able to confirm its own calls.
+        args_digest: the digest of a tool call in its other audit rows (`ToolCallRequest.digest`).
     """
     now = datetime.now(UTC)
     is_tool_call = decision.kind != DecisionKind.CHAT
@@ -60,7 +63,8 @@ def open_confirmation(decision: Decision, *, delivery: str | None = None) -> Ope
         created_at=now,
         expires_at=now + timedelta(seconds=settings.CONFIRM_TTL_S),
     )
-    _record(confirmation, "confirmation.opened", decision.principal_id, delivery=delivery)
+    details = {"delivery": delivery} | ({"argsDigest": args_digest} if args_digest else {})
+    _record(confirmation, "confirmation.opened", decision.principal_id, **details)
     confirmation_opened.send(sender=Confirmation, confirmation=confirmation)
     return OpenedConfirmation(confirmation, token)
 
@@ -247,7 +251,7 @@ def _record(confirmation: Confirmation, action: str, actor: str, **details: Any)
     decision = confirmation.decision
     details = {"confirmationId": confirmation.id, "kind": decision.kind, **details}
     if decision.kind != DecisionKind.CHAT:
-        details |= {"tool": decision.tool, "argsDigest": decision.subject_digest}
+        details |= {"tool": decision.tool, "subjectDigest": decision.subject_digest}
     if decision.run_id:
         details["runId"] = decision.run_id
     record(

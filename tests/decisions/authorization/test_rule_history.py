@@ -75,7 +75,9 @@ def test_calls_outside_of_a_rules_scope_and_those_that_another_rule_decides_do_n
 
 
 def test_a_confirmed_call_counts_once_as_confirmed(principal: Principal) -> None:
-    request = tool_call_request(principal, "bash.exec", {"cmd": "x"}, target_id="target_a")
+    request = tool_call_request(
+        principal, "bash.exec", {"cmd": "x"}, target_id="target_a", target_state="1"
+    )
     with pytest.raises(ConfirmationRequired):
         admit_call(request)
     called(principal, "bash.exec", "target_a", argsDigest=request.digest)
