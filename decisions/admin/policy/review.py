@@ -13,6 +13,7 @@ from decisions.authorization.policy import Verdict, current_policy_of
 from decisions.authorization.policy_rules import RuleFields, draft_rule, scope_callers
 from decisions.authorization.rule_history import CallGroup, RuleHistory, history_of
 from decisions.authorization.rule_reach import CallChange, RuleReach, known_calls, reach_of
+from decisions.errors import InvalidInput
 from decisions.models import PolicyRule
 from decisions.presentation.html import TONES, code, link_to, pill
 from decisions.presentation.visible_text import visible
@@ -99,19 +100,26 @@ def _group_row(group: CallGroup) -> dict[str, Any]:
 
 
 def tested_call(data: Mapping[str, str]) -> dict[str, Any]:
-    """Return the context of a tested call: the decision, and the rule or default that decides."""
+    """Return the context of a tested call: the decision, and the rule or default that decides.
+
+    Raises:
+        InvalidInput: Only runners offer the tool, and the call names none; or the caller is gone.
+    """
     scope, _, scope_id = data["caller"].partition("|")
     policy = current_policy_of(scope_callers(scope, scope_id))
-    known = known_calls()
     tool, target = data["tool"].strip(), data["target_id"].strip()
-    is_builtin = any(call.is_builtin for call in known if call.tool == tool)
+    known = [call for call in known_calls() if call.tool == tool]
+    if known and not target and not any(call.is_builtin for call in known):
+        raise InvalidInput(f"Only runners offer {visible(tool)}: name the runner as the target.")
+    # On a runner, also a tool with the name of a built-in one is the runner's.
+    is_builtin = any(call.is_builtin for call in known if call.target_id == target)
     verdict = policy.evaluate(tool, target or None, is_builtin=is_builtin)
     return {
         "tested": verdict,
         "tested_call": visible(f"{tool} → {target}" if target else tool),
         "tested_pill": _decision_pill(verdict),
         "tested_rule": _rule_link(verdict),
-        "is_known": any(call.tool == tool for call in known),
+        "is_known": bool(known),
     }
 
 

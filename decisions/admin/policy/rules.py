@@ -192,7 +192,10 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             "title": "Test a call",
         }
         if form.is_valid():
-            context |= tested_call(form.cleaned_data)
+            try:
+                context |= tested_call(form.cleaned_data)
+            except Refused as refusal:
+                form.add_error(None, refusal.message)
         return TemplateResponse(request, "admin/decisions/policyrule/test.html", context)
 
     def retire_view(self, request: HttpRequest, key: str) -> HttpResponse:

@@ -7,12 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.test import Client
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.errors import PolicyDenied
 from decisions.identity.principals import Principal, create_token
 from decisions.models import PolicyRule, Token
 from runners.targets.targets import TargetFields, create_target_row
+from runs.direct_calls.calls import call_tool
+from runs.direct_calls.request import DirectCallRequest
 
 pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -156,6 +160,28 @@ def test_a_call_is_tested_without_being_made(
     assert "No tool of this name is known" in tested(viewer, tool="read_pgae")
     assert viewer.get(f"{LIST}test/").status_code == 200
     assert staff_client().get(f"{LIST}test/").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("tool", "target", "decided"),
+    [
+        ("read_page", "", "default: own tools"),
+        ("read_page", "target_build", "default: tools of targets"),
+        ("write_to_file", "target_build", "default: tools of targets"),
+        ("run_task_template", "agent_task", "default: own tools"),
+        ("echo", "", "name the runner as the target"),
+    ],
+)
+def test_a_tested_call_is_decided_as_the_real_one_on_its_target(
+    superuser_client: Client, principal: Principal, tool: str, target: str, decided: str
+) -> None:
+    add_runner(principal, "build", "echo")
+    query = {"tool": tool, "target_id": target, "caller": "everywhere|"}
+    assert decided in superuser_client.get(f"{LIST}test/", query).content.decode()
+    if target == "target_build":
+        request = DirectCallRequest(tool, {}, target_id=target)
+        with pytest.raises(PolicyDenied, match="No rule allows this tool on this target"):
+            async_to_sync(call_tool)(principal=principal, request=request)
 
 
 def test_names_that_look_like_others_are_marked(
