@@ -5,7 +5,7 @@ decision on them differs from today's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from django.conf import settings
@@ -14,6 +14,7 @@ from django.utils.module_loading import import_string
 from decisions.authorization.policy import (
     ANY_TOOL,
     HIGH_RISK,
+    TARGET_PREFIX,
     CallerPolicy,
     Verdict,
     current_policy_of,
@@ -68,15 +69,18 @@ class RuleReach:
     """The known calls that a draft rule matches.
 
     Attributes:
-        decided: those on which the rule decides.
+        decided: those on which the rule decides; with them the call of a tool that it names on a
+            runner that does not say which tools it offers.
         overruled: how many it matches on which another rule decides.
-        unlisted: the names of runners that do not say which tools they offer, where it matches all.
+        unlisted: the names of the runners that do not say so, where the rule decides.
+        covers_later_targets: it also decides on runners that are added later.
     """
 
     draft: PolicyRule
     decided: Sequence[CallChange]
     overruled: int
     unlisted: Sequence[str]
+    covers_later_targets: bool
 
     @property
     def changed(self) -> list[CallChange]:
@@ -85,18 +89,19 @@ class RuleReach:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the rule names every tool, or decides about a tool on several targets."""
+        """Whether the rule names every tool, or decides about a tool on several targets, those that
+        are added later among them.
+        """
         targets = {one.call.runs_on for one in self.decided}
-        return self.draft.tool == ANY_TOOL or len(targets) + len(self.unlisted) > 1
+        return self.draft.tool == ANY_TOOL or self.covers_later_targets or len(targets) > 1
 
     def sentences(self) -> list[str]:
         """Say in words what the rule does."""
         if not self.decided and not self.unlisted:
-            return [self._without_effect()]
-        found = [self._summary(), self._difference()]
+            return self._without_effect()
+        found = [self._summary(), self._difference()] if self.decided else []
         if self.unlisted:
-            names = _listed(self.unlisted)
-            found.append(f"It covers every tool of {names}, which does not say what it offers.")
+            found.append(self._of_unlisted())
         if self.overruled:
             found.append(
                 f"On {_count(self.overruled, 'further call')} that it matches, another rule"
@@ -104,12 +109,22 @@ class RuleReach:
             )
         return found
 
+    def _of_unlisted(self) -> str:
+        names, silent = _listed(self.unlisted), "do not say which tools they offer"
+        if len(self.unlisted) == 1:
+            silent = "does not say which tools it offers"
+        if self.draft.tool != ANY_TOOL:
+            return f"{names} {silent}: the rule decides on {self.draft.tool} if offered there."
+        subject = "It also" if self.decided else "This rule"
+        return f"{subject} {_VERBS[self.draft.verdict]} every tool of {names}, which {silent}."
+
     def _summary(self) -> str:
         tools = sorted(
             {one.call.tool for one in self.decided}, key=lambda name: (name not in HIGH_RISK, name)
         )
         targets = {one.call.runs_on for one in self.decided}
         what = f"{_count(len(tools), 'tool')} on {_count(len(targets), 'target')}"
+        what += " and every target added later" if self.covers_later_targets else ""
         risky = [name for name in tools if name in HIGH_RISK]
         named = risky or tools[:NAMED]
         link = ", among them " if len(tools) > len(named) else ": "
@@ -125,10 +140,12 @@ class RuleReach:
         rest = f"; {same} decided the same way as with the rule" if same else ""
         return f"Today, of {_count(len(self.decided), 'such call')}: {_listed(parts)}{rest}."
 
-    def _without_effect(self) -> str:
+    def _without_effect(self) -> list[str]:
+        why = "No known call matches: check the name of the tool and the target."
         if self.overruled:
-            return "It has no effect now: other rules decide on every call that it matches."
-        return "No known call matches: check the name of the tool and the target."
+            why = "It has no effect now: other rules decide on every call that it matches."
+        later = ["It applies to every target added later."] if self.covers_later_targets else []
+        return [why, *later]
 
 
 def known_calls() -> list[KnownCall]:
@@ -145,24 +162,49 @@ def reach_of(draft: PolicyRule) -> RuleReach:
     """
     callers = scope_callers(draft.scope, draft.scope_id)
     today, then = current_policy_of(callers), draft_policy(draft, callers)
-    decided, overruled, unlisted = [], 0, []
-    for call in known_calls():
+    known = known_calls()
+    decided, overruled, unlisted = [], 0, set()
+    for call, is_listed in _calls_named_by(draft, known):
         if not _matches(draft, call, callers):
             continue
-        if not call.tool:
-            unlisted.append(call.target_name)
-            continue
         after = _evaluate(then, call)
-        if after.rule == rule_label(draft):
-            decided.append(CallChange(call, _evaluate(today, call), after))
-        else:
+        if after.rule != rule_label(draft):
             overruled += 1
-    return RuleReach(draft, decided, overruled, sorted(set(unlisted)))
+            continue
+        if not is_listed:
+            unlisted.add(call.target_name)
+        if call.tool != ANY_TOOL:
+            decided.append(CallChange(call, _evaluate(today, call), after))
+    later = _covers_later_targets(draft, known, then)
+    return RuleReach(draft, decided, overruled, sorted(unlisted), later)
+
+
+def _calls_named_by(
+    draft: PolicyRule, known: Sequence[KnownCall]
+) -> Iterator[tuple[KnownCall, bool]]:
+    """Yield the calls of the rule's tool, and whether its target is known to offer it. A runner
+    that does not say which tools it offers may offer this one; as a call of `*` it stands for all.
+    """
+    offering = {call.target_id for call in known if call.tool == draft.tool and not call.is_builtin}
+    for call in known:
+        if call.tool and draft.tool in (ANY_TOOL, call.tool):
+            yield call, True
+        elif not call.tool and call.target_id not in offering:
+            yield replace(call, tool=draft.tool), False
+
+
+def _covers_later_targets(
+    draft: PolicyRule, known: Sequence[KnownCall], then: CallerPolicy
+) -> bool:
+    """Tell whether a rule for a runner's tool would decide on a runner that is added later."""
+    is_builtin = [call.is_builtin for call in known if call.tool == draft.tool]
+    if draft.target_id or (is_builtin and all(is_builtin)):
+        return False
+    later = KnownCall(draft.tool, f"{TARGET_PREFIX}later")
+    return _evaluate(then, later).rule == rule_label(draft)
 
 
 def _matches(draft: PolicyRule, call: KnownCall, callers: frozenset[str]) -> bool:
-    if draft.tool not in (ANY_TOOL, call.tool) or (not call.tool and draft.tool != ANY_TOOL):
-        return False
     if draft.target_id not in ("", call.target_id):
         return False
     if draft.scope == RuleScope.EVERYWHERE:

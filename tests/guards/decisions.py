@@ -2513,6 +2513,17 @@ _ADMIN = (
         failing_test=f"{_RULE_FORMS}::test_a_wide_rule_names_what_it_opens_and_needs_a_tick",
     ),
     Guard(
+        "admin-rule-on-later-targets",
+        "A rule for a runner's tool on every target is wide, also while one target offers it",
+        Patch(
+            "decisions/authorization/rule_reach.py",
+            old="self.draft.tool == ANY_TOOL or self.covers_later_targets or",
+            new="self.draft.tool == ANY_TOOL or",
+        ),
+        failing_test=f"{_RULE_FORMS}::"
+        "test_a_rule_for_a_runners_tool_on_every_target_is_wide[published]",
+    ),
+    Guard(
         "admin-rule-link",
         "A link to the form of a rule fills in no verdict and nothing wide",
         Patch(

@@ -93,7 +93,9 @@ def test_a_wide_rule_names_what_it_opens_and_needs_a_tick(
     add_runner(principal, "lab", "http.request", "echo")
     page = superuser_client.post(NEW, WIDE).content.decode()
     assert re.search(
-        r"This rule allows \d+ tools on 3 targets, among them bash\.exec and http\.request\.", page
+        r"This rule allows \d+ tools on 3 targets and every target added later, among them"
+        r" bash\.exec and http\.request\.",
+        page,
     )
     assert re.search(r"Today, of \d+ such calls: 2 denied and 2 held for a confirmation; ", page)
     answer = {**WIDE, "shown": shown_in(page)}
@@ -102,6 +104,55 @@ def test_a_wide_rule_names_what_it_opens_and_needs_a_tick(
     assert not PolicyRule.objects.exists()
     assert superuser_client.post(NEW, {**answer, "understood": "yes"}).status_code == 302
     assert PolicyRule.objects.get().target_id == ""
+
+
+@pytest.mark.parametrize("offers", [["file.write"], []], ids=["published", "not published"])
+def test_a_rule_for_a_runners_tool_on_every_target_is_wide(
+    superuser_client: Client, principal: Principal, offers: list[str]
+) -> None:
+    add_runner(principal, "build", *offers)
+    form = {**FORM, "tool": "file.write", "target_id": "*"}
+    page = superuser_client.post(NEW, form).content.decode()
+    assert "allows 1 tool on 1 target and every target added later: file.write." in page
+    assert "Today, of 1 such call: 1 held for a confirmation." in page
+    superuser_client.post(NEW, {**form, "shown": shown_in(page)})
+    assert not PolicyRule.objects.exists()
+
+
+def test_a_rule_for_a_runners_tool_is_wide_before_there_is_a_runner(
+    superuser_client: Client,
+) -> None:
+    form = {**FORM, "tool": "file.write", "target_id": "*"}
+    page = superuser_client.post(NEW, form).content.decode()
+    assert "No known call matches" in page
+    assert "It applies to every target added later." in page
+    superuser_client.post(NEW, {**form, "shown": shown_in(page)})
+    assert not PolicyRule.objects.exists()
+
+
+def test_a_rule_names_the_runners_that_publish_no_tools(
+    superuser_client: Client, principal: Principal
+) -> None:
+    add_runner(principal, "build", "echo")
+    add_runner(principal, "lab")
+
+    def said(**fields: str) -> str:
+        return superuser_client.post(NEW, {**FORM, **fields}).content.decode()
+
+    every = said(tool="*", target_id="target_lab")
+    assert "This rule allows every tool of lab, which does not say which tools it offers." in every
+    assert "0 tools" not in every
+    named = said(tool="bash.exec", target_id="target_lab")
+    assert "This rule allows 1 tool on 1 target: bash.exec." in named
+    assert "lab does not say which tools it offers: the rule decides on bash.exec if" in named
+    assert "I have read what it does" not in named
+    assert "allows 1 tool on 2 targets" in said(tool="echo", target_id="*")
+    create_rule(RuleFields("deny", tool="*", target_id="target_lab", reason="no"), actor="t")
+    assert "other rules decide on every call" in said(tool="bash.exec", target_id="target_lab")
+    create_rule(RuleFields("deny", tool="rm", reason="no"), actor="t")
+    overruled = said(tool="rm", target_id="*", scope="agent|local")
+    assert "other rules decide on every call" in overruled
+    assert "added later" not in overruled
 
 
 @pytest.mark.parametrize("shown", ["", "0" * 64])
