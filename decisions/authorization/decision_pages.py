@@ -108,8 +108,7 @@ def decision_page(decision: Decision, number: object = 1) -> DecisionPage:
     if hidden:
         return DecisionPage(1, 1, facts, steps, [], "", hidden)
     pages = _pages(decision, context)
-    wanted = int(str(number)) if str(number).isascii() and str(number).isdigit() else 1
-    wanted = wanted if 1 <= wanted <= len(pages) else 1
+    wanted = next((at for at in range(1, len(pages) + 1) if str(at) == str(number)), 1)
     is_last = wanted == len(pages)
     return DecisionPage(
         wanted, len(pages), facts, steps, pages[wanted - 1], digest if is_last else ""

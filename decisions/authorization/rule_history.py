@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from decisions.audit.query import filter_by_time, filter_by_tool
+from decisions.audit.record import is_genuine
 from decisions.authorization.policy import ANY_TOOL, draft_policy, rule_label
 from decisions.models import AuditEntry, Decision, PolicyRule, RuleScope
 
@@ -68,12 +69,14 @@ class RuleHistory:
         examined: how many recorded calls were compared.
         since: from when on the log was read; later than SPAN ago where it has too many rows.
         is_cut: there are older rows within SPAN that were not read.
+        skipped: how many rows were not compared because their MAC is wrong.
     """
 
     groups: list[CallGroup]
     examined: int
     since: datetime
     is_cut: bool
+    skipped: int
 
     @property
     def count(self) -> int:
@@ -88,7 +91,7 @@ def history_of(draft: PolicyRule) -> RuleHistory:
     Rules that were in force at the time but are not any more are not considered.
     """
     since = datetime.now(UTC) - SPAN
-    recorded, read_since = _recorded_calls(draft, since)
+    recorded, read_since, skipped = _recorded_calls(draft, since)
     groups: dict[tuple[str, str, str], CallGroup] = {}
     policy, label = draft_policy(draft, frozenset()), rule_label(draft)
     for call in recorded:
@@ -105,23 +108,26 @@ def history_of(draft: PolicyRule) -> RuleHistory:
         if len(group.examples) < EXAMPLES:
             group.examples.append(call.entry_id)
     found = sorted(groups.values(), key=lambda group: (-group.count, group.tool, group.target_id))
-    return RuleHistory(found, len(recorded), read_since, read_since > since)
+    return RuleHistory(found, len(recorded), read_since, read_since > since, skipped)
 
 
-def _recorded_calls(draft: PolicyRule, since: datetime) -> tuple[list[RecordedCall], datetime]:
-    """Return the calls that the rule's tool and scope match, newest first, and from when on."""
-    read_since = since
+def _recorded_calls(draft: PolicyRule, since: datetime) -> tuple[list[RecordedCall], datetime, int]:
+    """Return the calls that the rule's tool and scope match, newest first, from when on, and how
+    many rows were skipped.
+    """
+    read_since, skipped = since, 0
     found: list[RecordedCall] = []
     confirmed: set[tuple[str, str]] = set()
     for action in ("confirmation.opened", "policy.denied", "tool.called", "run.submitted"):
-        rows = list(_rows(draft, action, since)[: ROWS + 1])
-        if len(rows) > ROWS:
-            rows = rows[:ROWS]
+        read = list(_rows(draft, action, since)[: ROWS + 1])
+        rows = [row for row in read[:ROWS] if is_genuine(row)]  # others can have values of any type
+        skipped += len(read[:ROWS]) - len(rows)
+        if rows and len(read) > ROWS:
             read_since = max(read_since, rows[-1].created_at)
         if action == "confirmation.opened":
             confirmed = {(row.actor, row.metadata.get("argsDigest", "")) for row in rows}
         found += _calls(action, rows, confirmed)
-    return [call for call in found if call.at >= read_since], read_since
+    return [call for call in found if call.at >= read_since], read_since, skipped
 
 
 def _rows(draft: PolicyRule, action: str, since: datetime) -> QuerySet[AuditEntry]:
@@ -168,6 +174,6 @@ def _calls(
 
 def _targets_of_decisions(rows: Iterable[AuditEntry]) -> dict[str, str]:
     """Return the target of each decision that was opened, by its id: the audit row lacks it."""
-    ids = [int(row.resource_id) for row in rows if row.resource_id.isdigit()]
+    ids = [int(row.resource_id) for row in rows]
     found = Decision.objects.filter(pk__in=ids).values_list("pk", "target_id")
     return {str(pk): target or "" for pk, target in found}

@@ -12,6 +12,7 @@ from django.test import Client
 
 from decisions.authorization import confirmations
 from decisions.authorization.authorize import admit_call, tool_call_request
+from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.decision_pages import DecisionPage, as_text, decision_page
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.authorization.sealed_arguments import MAX_BYTES, MAX_VALUES, NAME_MAX, open_arguments
@@ -116,6 +117,17 @@ def test_what_cannot_be_shown_whole_is_denied_and_recorded(
     assert denied.value.details["because"] == "hidden"
     assert not Decision.objects.exists()
     assert reason in AuditEntry.objects.get(action="policy.denied").metadata["reason"]
+
+
+@pytest.mark.parametrize("page", ["9" * 4_301, "-1", "\u0661", "2"])
+def test_a_number_of_no_page_gives_the_first_one(
+    superuser_client: Client, ask: Callable[..., Decision], page: str
+) -> None:
+    decision = ask({"cmd": "ls"})
+    link = confirmation_link(Confirmation.objects.get())
+    for path in (link, f"/admin/decisions/decision/{decision.pk}/change/"):
+        response = superuser_client.get(path, {"page": page})
+        assert (response.status_code, response.context["page"].number) == (200, 1)
 
 
 def test_a_decision_whose_arguments_were_not_stored_can_only_be_refused(

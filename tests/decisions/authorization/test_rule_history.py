@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from decisions.audit import record as recording
 from decisions.audit.record import AuditEvent, record_all
@@ -16,7 +17,9 @@ from decisions.authorization.policy_rules import RuleFields, create_rule, draft_
 from decisions.authorization.rule_history import RuleHistory, history_of
 from decisions.errors import ConfirmationRequired, PolicyDenied
 from decisions.identity.principals import Principal
+from decisions.models import AuditEntry
 from runs.admission.known_calls import API_CALLS
+from tests.support.audit.audit_attacks import attack
 
 ROOT = Path(__file__).parent.parent.parent.parent
 
@@ -110,6 +113,28 @@ def test_only_the_last_days_and_a_bounded_number_of_rows_are_read(
     monkeypatch.setattr(rule_history, "ROWS", 3)
     found = history("deny", "read_page")
     assert (found.count, found.examined, found.is_cut) == (3, 3, True)
+
+
+@pytest.mark.parametrize(
+    ("action", "change"),
+    [
+        ("tool.called", "created_at = '{no_time}'"),
+        ("tool.called", "metadata = '[1]'"),
+        ("confirmation.opened", "metadata = '[1]'"),
+        ("confirmation.opened", "resource_id = '\u00b2'"),
+    ],
+)
+def test_a_row_that_continuity_did_not_write_is_skipped_and_reported(
+    principal: Principal, action: str, change: str
+) -> None:
+    called(principal, "read_page", times=2)
+    with pytest.raises(ConfirmationRequired):
+        admit_call(tool_call_request(principal, "bash.exec", {"cmd": "x"}, target_id="target_a"))
+    forged = AuditEntry.objects.filter(action=action).latest("id")
+    change = change.format(no_time="never" if connection.vendor == "sqlite" else "12026-01-01Z")
+    attack(f"UPDATE {{rows}} SET {change} WHERE id = %(id)s", id=forged.id)  # noqa: S608
+    found = history("deny", "*")
+    assert (found.examined, found.skipped) == (2, 1)
 
 
 def test_the_names_of_calls_are_those_of_the_documentation() -> None:
