@@ -92,6 +92,17 @@ def test_names_of_fields_hide_nothing(ask: Callable[..., Decision]) -> None:
     ]
 
 
+def test_the_name_of_a_target_is_written_out_once(
+    superuser_client: Client, ask: Callable[..., Decision]
+) -> None:
+    decision = ask({}, target_id="target_\u202ex")
+    seen = superuser_client.get(f"/admin/decisions/decision/{decision.pk}/change/").content.decode()
+    shown = "target_⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩x"
+    assert f"{TOOL} → {shown}</h2>" in seen
+    assert f'<span class="cty-chip">{shown}</span>' in seen
+    assert "\u202e" not in seen
+
+
 def test_a_call_without_arguments_is_shown_and_confirmed(ask: Callable[..., Decision]) -> None:
     page = decision_page(ask({}))
     assert about(page) == {"arguments": "empty object"}
