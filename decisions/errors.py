@@ -8,6 +8,7 @@
     │   ├── UnsupportedBody   a content type or encoding that is not supported
     │   └── ConfirmTokenInvalid   S2's one error for every confirmation that fails
     ├── NotAuthenticated      no valid credential
+    │   └── TokenExpired      the token was valid until its expiry
     ├── Forbidden             the credential lacks the scope
     │   ├── TrustNotAllowed   not for callers of this trust level
     │   └── ForbiddenUser     not for this user_id (S2)

@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from decisions.errors import SessionNotFound, TrustNotAllowed
-from decisions.identity.principals import Principal
+from decisions.identity.principals import ADMIN, Principal
 from decisions.infra.ids import new_id
 from decisions.security.keys import seal, unseal
 from decisions.validation.storable import storable_text
 from runners.models import BrowserSession
 
 NAME_MAX = 128
-_OPERATOR = "admin:"  # an operator of the admin site acts for every principal of the workspace
 # Cookies that carry a login, judged by their name, and those whose name only looks so.
 _LOGIN = re.compile(r"sess|sid\b|auth|token|jwt|login|logged|remember|identity|account", re.I)
 _NO_LOGIN = re.compile(r"csrf|xsrf", re.I)
@@ -53,7 +52,7 @@ def find_session(principal: Principal, session_id: str) -> BrowserSession:
     ).first()
     if found is None or not may_access(principal, found):
         raise SessionNotFound(f"There is no open session {session_id[:64]!r}.")
-    if found.trust != principal.trust and not principal.id.startswith(_OPERATOR):
+    if found.trust != principal.trust and not principal.id.startswith(ADMIN):
         raise TrustNotAllowed(
             f"A caller of trust level {found.trust} created this session; use one of your own.",
             details={"sessionId": found.id, "trustLevel": principal.trust},
@@ -63,7 +62,7 @@ def find_session(principal: Principal, session_id: str) -> BrowserSession:
 
 def may_access(principal: Principal, session: BrowserSession) -> bool:
     """Return whether the caller owns a session of its workspace, or is an operator."""
-    return session.principal_id == principal.id or principal.id.startswith(_OPERATOR)
+    return session.principal_id == principal.id or principal.id.startswith(ADMIN)
 
 
 def find_named(principal: Principal, name: str) -> BrowserSession | None:

@@ -192,6 +192,14 @@ def test_every_class_name_is_unique() -> None:
     assert {name: files for name, files in where.items() if len(files) > 1} == {}
 
 
+def test_every_error_is_in_the_tree_of_its_module() -> None:
+    for path in (ROOT / "decisions/errors.py", ROOT / "runners/errors.py"):
+        module = ast.parse(path.read_text())
+        tree = (ast.get_docstring(module) or "").split()
+        classes = [node.name for node in module.body if isinstance(node, ast.ClassDef)]
+        assert [name for name in classes if name not in tree] == []
+
+
 def test_every_package_has_a_docstring() -> None:
     packages = [path for path in sources() if path.name == "__init__.py"]
     undocumented = [

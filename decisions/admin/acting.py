@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
-from decisions.identity.principals import Principal, admin_principal
+from decisions.identity.principals import Principal, admin_id, admin_principal
 
 ACTION_ROWS = 100  # rows that one list action accepts
 Row = TypeVar("Row", bound=Model)
@@ -16,7 +16,7 @@ Row = TypeVar("Row", bound=Model)
 
 def actor_of(request: HttpRequest) -> str:
     """Return the request's user as audit rows name them."""
-    return f"admin:{request.user.get_username()}"
+    return admin_id(request.user.get_username())
 
 
 def operator_of(request: HttpRequest, row: Any) -> Principal:

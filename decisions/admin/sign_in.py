@@ -16,7 +16,7 @@ from unfold.forms import AuthenticationForm
 from decisions.audit.anonymous_events import record_anonymous
 from decisions.audit.record import AuditEvent, record
 from decisions.identity.one_time_login import one_time_login_allowed
-from decisions.identity.principals import ensure_workspace
+from decisions.identity.principals import admin_id, ensure_workspace
 from decisions.identity.sign_in_limits import SignInLimiter, counts_of, remember_browser
 
 _limiter = SignInLimiter()
@@ -88,14 +88,14 @@ def _record_failure(action: str, request: HttpRequest | None) -> None:
 
 @receiver(user_logged_in, dispatch_uid="continuity_signed_in")
 def _signed_in(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
-    actor = f"admin:{user.get_username()}"
+    actor = admin_id(user.get_username())
     record(_event("operator.signed_in", actor, peer=_peer(request)))
 
 
 @receiver(user_logged_out, dispatch_uid="continuity_signed_out")
 def _signed_out(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
     if user is not None:
-        actor = f"admin:{user.get_username()}"
+        actor = admin_id(user.get_username())
         record(_event("operator.signed_out", actor, peer=_peer(request)))
 
 

@@ -28,7 +28,7 @@ from decisions.authorization.sealed_arguments import (
     seal_arguments,
 )
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
-from decisions.identity.principals import Principal
+from decisions.identity.principals import ADMIN, Principal
 from decisions.infra.clock import to_ms
 from decisions.infra.preconditions import Precondition
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, DecisionMode
@@ -37,7 +37,6 @@ from decisions.security.logs import redact_value
 from decisions.validation.storable import storable
 
 DISPLAY_MAX_CHARS = 65_536  # JSON characters of the arguments in lists and records
-ADMIN = "admin:"  # prefix of the principal ids of admin users
 _CHANGED = "What it works on has changed since an earlier confirmation was requested."
 _NOT_GENUINE = (
     "The confirmation of decision {} does not count: no valid answer of a person is stored."

@@ -21,6 +21,7 @@ PolicyDecision = Literal["allow", "deny", "confirm"]
 HIGH_RISK = frozenset({"bash.exec", "http.request", "file.write"})
 TARGET_PREFIX = "target_"  # of the ids of execution targets, whose tools are not built in
 ANY_TOOL = "*"
+SUBMIT = "run_task_template"  # the tool name of a submit; its target is the template
 _STAMP = "SELECT stamp FROM decisions_policystamp WHERE id = 1"
 _BREADTH = {"everywhere": 0, "tenant": 1, "workspace": 2, "agent": 3}
 

@@ -13,14 +13,13 @@ from django.db.models import QuerySet
 
 from decisions.audit.query import filter_by_time, filter_by_tool
 from decisions.audit.record import is_genuine
-from decisions.authorization.policy import ANY_TOOL, draft_policy, rule_label
+from decisions.authorization.policy import ANY_TOOL, SUBMIT, draft_policy, rule_label
+from decisions.identity.principals import ADMIN
 from decisions.models import AuditEntry, Decision, PolicyRule, RuleScope
 
 SPAN = timedelta(days=7)
 ROWS = 5000  # audit rows that are read of each action, the newest
 EXAMPLES = 3
-SUBMIT = "run_task_template"
-ADMIN = "admin:"
 # The audit actions that record how policy decided on a call.
 _DECIDED = {
     "tool.called": "allow",

@@ -23,7 +23,7 @@ from django.views.decorators.http import require_http_methods
 from decisions.audit.anonymous_events import record_anonymous
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import Forbidden
-from decisions.identity.principals import ensure_workspace
+from decisions.identity.principals import admin_id, ensure_workspace
 from decisions.models import LoginLink
 from decisions.security.keys import mac, macs
 
@@ -103,7 +103,7 @@ def _use(link: LoginLink) -> Account | None:
     user = _local_admin()
     if not (user.is_active and user.is_staff):
         return None
-    record(_audit_event("login_link.used", f"admin:{user.get_username()}", link))
+    record(_audit_event("login_link.used", admin_id(user.get_username()), link))
     return user
 
 

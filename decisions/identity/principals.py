@@ -31,6 +31,7 @@ DEFAULT_SCOPES = SCOPES - {"targets:admin", "confirm", "metrics:read"}
 # No whitespace, slash, control character or leading dot: a user_id is part of URL paths.
 USER_ID_PATTERN = r"^[^\s./\\\x00-\x1f\x7f][^\s/\\\x00-\x1f\x7f]*$"
 LOCAL = "local"  # name of the tenant and the workspace of stdio, the demo and the admin site
+ADMIN = "admin:"  # prefix of the ids of users of the admin site
 _PURPOSE = "token"  # key-derivation purpose of the tokens' digests
 _TOKEN_PREFIX = "cty_"  # noqa: S105  (a public prefix: secret scanners find leaked tokens by it)
 
@@ -111,9 +112,14 @@ def local_principal() -> Principal:
     return Principal(LOCAL, workspace.tenant_id, workspace.id, SCOPES - {"confirm"}, "local")
 
 
+def admin_id(username: str) -> str:
+    """Return the principal id of an admin user, which audit rows have as the actor."""
+    return f"{ADMIN}{username}"
+
+
 def admin_principal(username: str, *, tenant_id: str, workspace_id: str) -> Principal:
     """Return the principal of an admin user who acts on one workspace's rows."""
-    return Principal(f"admin:{username}", tenant_id, workspace_id, SCOPES, "local")
+    return Principal(admin_id(username), tenant_id, workspace_id, SCOPES, "local")
 
 
 def default_scopes(acts_for: Collection[str]) -> frozenset[str]:

@@ -2,8 +2,9 @@
 
 Characters that are invisible, that reorder or erase others, or that look like an ASCII character
 are written as `⟨NAME⟩` or with their code point. A long run of one character is written once, with
-its number: `⟨SPACE × 70000⟩`. The characters of this notation are written as code points where the
-text itself has them, so a text cannot imitate it.
+its number: `⟨SPACE × 70000⟩`; in a word with a letter that is not ASCII, only where the word begins
+with the run. The characters of this notation are written as code points where the text itself has
+them, so a text cannot imitate it.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from decisions.authorization.confirmation_links import is_signed
 from decisions.authorization.confirmations import confirm, refuse
 from decisions.authorization.decision_pages import decision_page
 from decisions.errors import Conflict
+from decisions.identity.principals import admin_id
 from decisions.models import AuditEntry, Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
 
@@ -64,7 +65,7 @@ def _decide(request: HttpRequest, confirmation: Confirmation) -> HttpResponse:
 def _actor(request: HttpRequest) -> str:
     """Return the actor of the decision: the signed-in admin user, else `link`."""
     user = request.user
-    return f"admin:{user.get_username()}" if user.is_authenticated and user.is_staff else "link"
+    return admin_id(user.get_username()) if user.is_authenticated and user.is_staff else "link"
 
 
 def _page(

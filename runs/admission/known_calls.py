@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from decisions.authorization.policy import SUBMIT
 from decisions.authorization.rule_reach import KnownCall
 from decisions.models import PolicyRule
 from runners.models import ExecutionTarget, TargetKind
@@ -12,7 +13,6 @@ from runners.tools.registry import tool_names
 from runs.task_templates.registry import list_templates
 
 TARGETS_MAX = 500
-SUBMIT = "run_task_template"
 # The calls that make no tool call, by the names that rules have for them (docs/confirmations.md).
 API_CALLS = (
     "answer_task_run",

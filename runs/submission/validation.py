@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import ToolCallRequest, tool_call_request
+from decisions.authorization.policy import SUBMIT
 from decisions.errors import (
     InvalidInput,
     TemplateNotFound,
@@ -36,7 +37,6 @@ from runs.task_templates.registry import get_template, list_templates
 Mode = Literal["sync", "async"]
 
 OUTPUT_SCHEMA = "outputSchema"
-SUBMIT = "run_task_template"  # the tool name of a submit in policy rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -1946,7 +1946,7 @@ _BROWSER = (
         "A remote caller does not use the browser session of a local caller",
         Patch(
             "runners/browser_sessions.py",
-            "if found.trust != principal.trust and not principal.id.startswith(_OPERATOR):",
+            "if found.trust != principal.trust and not principal.id.startswith(ADMIN):",
             "if False:",
         ),
         failing_test=f"{_SESSIONS}::test_a_remote_caller_cannot_use_the_session_of_a_local_caller",
