@@ -41,17 +41,21 @@ _OF_ROW = "SELECT {columns} FROM decisions_auditentry e WHERE e.action = %s AND 
 
 
 def record_refusal(row_id: int, reason: str) -> None:
-    """Record that a row is not sealed, once: later calls for the same row do nothing."""
-    recorded = _genuine(_OF_ROW, [ROW_REFUSED, str(row_id)])
-    if not any(recorded):
-        details = {"reason": reason[:200]}
-        record(AuditEvent(ROW_REFUSED, "scheduler", "audit", str(row_id), "", "", details))
+    """Record that a row is not sealed; does nothing while such an incident of its id is open."""
+    _record_once(ROW_REFUSED, str(row_id), {"reason": reason[:200]})
 
 
 def record_missing_checkpoints(position: int) -> None:
-    """Record that there were no checkpoints although the chain had reached this position."""
-    details = {"position": position}
-    record(AuditEvent(CHECKPOINTS_MISSING, "scheduler", "audit", "log", "", "", details))
+    """Record that there were no checkpoints although the chain had reached this position; does
+    nothing while such an incident is open.
+    """
+    _record_once(CHECKPOINTS_MISSING, "log", {"position": position})
+
+
+def _record_once(action: str, resource_id: str, details: dict[str, Any]) -> None:
+    opened = {(row.action, row.resource_id) for row in list_open_incidents()}
+    if (action, resource_id) not in opened:
+        record(AuditEvent(action, "scheduler", "audit", resource_id, "", "", details))
 
 
 def list_open_incidents() -> list[StoredRow]:

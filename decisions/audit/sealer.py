@@ -45,7 +45,7 @@ from decisions.audit.chain import (
     seals_after,
 )
 from decisions.audit.checkpoints import is_in_chain, newest_checkpoint, save_head
-from decisions.audit.incidents import record_missing_checkpoints, record_refusal
+from decisions.audit.incidents import ACCEPTED, record_missing_checkpoints, record_refusal
 from decisions.audit.stored import (
     LOWEST_ID,
     StoredRow,
@@ -283,6 +283,8 @@ class Sealer:
                 self._refuse(one.row.id, f"it is a copy of row {wanted[one.row.mac].row.id}")
             else:
                 wanted[one.row.mac] = one
+            if one.row.action == ACCEPTED and (one.is_sealed or one is wanted.get(one.row.mac)):
+                self._refused.clear()  # so that the same ids are recorded again
         taken = AuditSeal.objects.filter(mac__in=list(wanted)) if wanted else []
         for seal in taken:
             self._refuse(wanted.pop(seal.mac).row.id, f"seal {seal.position} has its MAC already")

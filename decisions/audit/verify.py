@@ -29,6 +29,7 @@ from decisions.audit.incidents import (
     accepted_gaps,
     list_open_incidents,
     list_skipped_positions,
+    rows_without_seal,
 )
 from decisions.audit.stored import (
     HIGHEST_ID,
@@ -257,7 +258,9 @@ def _check_outside(report: AuditReport, last: int) -> None:
 
 
 def _check_incidents(report: AuditReport) -> None:
-    """Report what the sealer recorded and no operator has accepted."""
+    """Report what the sealer recorded and no operator has accepted, except refused rows that are
+    still without a seal: `_check_unsealed` reports these.
+    """
     for row in list_open_incidents():
         details = json.loads(row.metadata)
         if row.action != ROW_REFUSED:
@@ -265,11 +268,22 @@ def _check_incidents(report: AuditReport) -> None:
                 f"row {row.id}: the checkpoints were missing when seal {details['position']} was"
                 f" the newest, at {row.created_at}"
             )
-        elif not fetch_stored(_EXISTS, [int(row.resource_id)]):
+        elif change := _change_since_refusal(int(row.resource_id)):
             report.add(
-                f"row {row.resource_id}: it was refused by the sealer and removed since"
+                f"row {row.resource_id}: it was refused by the sealer{change}"
                 f" ({details['reason']}, at {row.created_at})"
             )
+
+
+def _change_since_refusal(row_id: int) -> str | None:
+    """Return what happened to a refused row; None if it is still without a seal. A sealed row with
+    its id may be another row, because no MAC covers the id.
+    """
+    if rows_without_seal([row_id]):
+        return None
+    if fetch_stored(_EXISTS, [row_id]):
+        return ", and a row with its id is sealed"
+    return " and removed since"
 
 
 def sealed_rows(first: int, last: int) -> Iterator[tuple[StoredSeal, StoredRow | None]]:

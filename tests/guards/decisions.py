@@ -1079,6 +1079,16 @@ _AUDIT_LOG = (
         failing_test=f"{_ATTACKS}[delete_the_checkpoints_and_go_on]",
     ),
     Guard(
+        "audit-incident-of-a-reused-id",
+        "An incident stays open if another row gets the id of the refused one",
+        Patch(
+            _VERIFY,
+            old="    if rows_without_seal([row_id]):\n",
+            new="    if fetch_stored(_EXISTS, [row_id]):\n",
+        ),
+        failing_test=f"{_ATTACKS}[reuse_the_id_of_a_refused_row]",
+    ),
+    Guard(
         "archive-cut-before-removal",
         "Archived rows are removed after the cut is recorded",
         Patch(

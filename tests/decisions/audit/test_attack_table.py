@@ -183,6 +183,27 @@ def forge_a_seal_for_a_future_row(log: Log) -> None:
     attack("DELETE FROM {seals} WHERE position = -1")
 
 
+def reuse_the_id_of_a_refused_row(log: Log) -> None:
+    """The refused row is removed; the next row has its id, and is sealed."""
+    forge_a_seal_for_a_future_row(log)
+    record(an_event(11))
+    newest = AuditEntry.objects.latest("created_at").id
+    attack("UPDATE {rows} SET id = %(id)s WHERE id = %(new)s", id=log.ids[-1] + 1, new=newest)
+    log.sealer.look_back()
+    assert AuditSeal.objects.filter(entry_id=log.ids[-1] + 1).exists()
+
+
+def reuse_the_id_of_an_accepted_incident(log: Log) -> None:
+    """An operator accepted the incident of the first row with this id, not that of the second."""
+    insert_far_ahead(log)
+    verify_audit("--accept-incidents", "the forged row was removed")
+    log.seal()
+    attack(_COPY, id=log.ids[0], new=FAR)
+    log.sealer.look_back()
+    attack("DELETE FROM {rows} WHERE id = %(new)s", new=FAR)
+    log.seal()
+
+
 def forge_the_last_possible_seal(log: Log) -> None:
     attack(
         "INSERT INTO {seals} (position, entry_id, mac, prev, hash)"
@@ -343,6 +364,8 @@ ATTACKS: list[tuple[Callable[[Log], None], str, int]] = [
     (cut_the_end_off, "seal 10: a checkpoint has it as head, but the chain ends at 7", 1),
     (remove_everything, "seal 10: a checkpoint has it as head, but the chain ends at 0", 1),
     (forge_a_seal_for_a_future_row, "was refused by the sealer and removed since", 1),
+    (reuse_the_id_of_a_refused_row, "refused by the sealer, and a row with its id is sealed", 1),
+    (reuse_the_id_of_an_accepted_incident, "was refused by the sealer and removed since", 1),
     (forge_the_last_possible_seal, "(seal 9223372036854775807): the seal is not what", 1),
     (forge_the_next_seal, "(seal 11): the seal is not what the sealer wrote", 1),
     (forge_metadata('{"a": 1e5000}'), "(not sealed): not written by Continuity", 1),
