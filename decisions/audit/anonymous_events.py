@@ -2,9 +2,9 @@
 limited, and every event is counted.
 
 The first event of an action and peer in a minute is written at once, for PEERS_PER_MINUTE peers.
-The others are counted in memory. When the minute is over, the web process writes their numbers in
-at most PEERS_PER_MINUTE + 1 rows (`write_counted_events`), so that a flood of calls causes neither
-many rows nor a write per call.
+The others are counted in memory. When the minute of the first counted event is over, the web
+process writes their numbers in at most PEERS_PER_MINUTE + 1 rows (`write_counted_events`), so that
+a flood of calls causes neither many rows nor a write per call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from decisions.audit.record import AuditEvent, record, record_all
 
 PEERS_PER_MINUTE = 5  # peers of one action that get rows of their own, in each process
 _COUNTED_PEERS = 1000  # that are counted one by one; further ones are counted together
-_OTHERS = ""
+_OTHERS = None  # in place of their address
 _IPV6_SITE_BITS = 64  # one client chooses any address of its /64
 
 
@@ -50,7 +50,8 @@ class AnonymousEvents:
         self._lock = threading.Lock()
         self._minute = 0
         self._written: defaultdict[str, set[str]] = defaultdict(set)
-        self._counted: dict[tuple[str, str], _Counted] = {}
+        self._counted: dict[tuple[str, str | None], _Counted] = {}
+        self._counted_since = 0  # the minute of the first counted event
         self._totals: Counter[str] = Counter()
 
     def add(self, event: AuditEvent, *, peer: str) -> AuditEvent | None:
@@ -65,11 +66,13 @@ class AnonymousEvents:
             if network not in written and len(written) < PEERS_PER_MINUTE:
                 written.add(network)
                 return replace(event, metadata={**event.metadata, "peer": peer, "count": 1})
-            is_known = (event.action, network) in self._counted
-            if not is_known and len(self._counted) >= _COUNTED_PEERS:
-                network = _OTHERS
+            if not self._counted:
+                self._counted_since = minute
+            key: tuple[str, str | None] = (event.action, network)
+            if key not in self._counted and len(self._counted) >= _COUNTED_PEERS:
+                key = (event.action, _OTHERS)
             event = replace(event, metadata={**event.metadata, "peer": peer})
-            self._counted.setdefault((event.action, network), _Counted(event)).count += 1
+            self._counted.setdefault(key, _Counted(event)).count += 1
             return None
 
     def take_rows(self, *, unfinished: bool = False) -> list[AuditEvent]:
@@ -79,12 +82,12 @@ class AnonymousEvents:
             unfinished: return them also within the minute, because the process ends.
         """
         with self._lock:
-            if not self._counted or (self._minute == _minute() and not unfinished):
+            if not self._counted or (self._counted_since == _minute() and not unfinished):
                 return []
             counted, self._counted = self._counted, {}
-        by_action: defaultdict[str, list[_Counted]] = defaultdict(list)
-        for (action, _), one in counted.items():
-            by_action[action].append(one)
+        by_action: defaultdict[str, dict[str | None, _Counted]] = defaultdict(dict)
+        for (action, network), one in counted.items():
+            by_action[action][network] = one
         return [row for found in by_action.values() for row in _rows(found)]
 
     def take_totals(self) -> dict[str, int]:
@@ -98,12 +101,15 @@ def _minute() -> int:
     return int(time.monotonic() // 60)
 
 
-def _rows(found: list[_Counted]) -> Iterator[AuditEvent]:
+def _rows(found: dict[str | None, _Counted]) -> Iterator[AuditEvent]:
     """Yield a row for each of the peers with the most events, and one row for all others."""
-    found.sort(key=lambda one: one.count, reverse=True)
-    for one in found[:PEERS_PER_MINUTE]:
+    counted_together = found.pop(_OTHERS, None)
+    peers = sorted(found.values(), key=lambda one: one.count, reverse=True)
+    for one in peers[:PEERS_PER_MINUTE]:
         yield replace(one.event, metadata={**one.event.metadata, "count": one.count})
-    others = found[PEERS_PER_MINUTE:]
+    others = peers[PEERS_PER_MINUTE:]
+    if counted_together:
+        others.append(counted_together)
     if others:
         total = sum(one.count for one in others)
         metadata = {"count": total, "peers": len(others)}

@@ -46,6 +46,20 @@ def test_a_flood_from_one_peer_is_two_rows_a_minute(minute: Any) -> None:
 
 
 @pytest.mark.django_db
+def test_a_flood_that_does_not_end_is_written_every_minute(minute: Any) -> None:
+    written = []
+    for half in range(8):
+        minute(1 + half // 2)
+        for _ in range(5):  # before each write, also the first in a minute
+            record_anonymous(FAILED, peer="192.0.2.1")
+        written.append(write_counted_events())
+    assert written == [0, 0, 1, 0, 1, 0, 1, 0]
+    write_counted_events(unfinished=True)
+    rows = AuditEntry.objects.filter(action=FAILED.action)
+    assert sum(row.metadata["count"] for row in rows) == 40
+
+
+@pytest.mark.django_db
 def test_a_flood_from_many_peers_is_a_limited_number_of_rows(minute: Any) -> None:
     for number in range(3000):
         record_anonymous(REFUSED, peer=f"192.0.{number // 250}.{number % 250}")
@@ -64,6 +78,17 @@ def test_memory_is_limited_however_many_peers_there_are(minute: Any) -> None:
         events.add(REFUSED, peer=f"10.{number // 250}.{number % 250}.1")
     assert len(events._counted) <= 1001
     assert sum(row.metadata["count"] for row in events.take_rows(unfinished=True)) == 4995
+
+
+def test_the_peers_that_are_counted_together_are_in_the_row_of_all_others(minute: Any) -> None:
+    events = AnonymousEvents()
+    for number in range(3000):  # 5 are written, 1000 counted one by one, 1995 counted together
+        events.add(REFUSED, peer="" if number == 9 else f"10.{number // 250}.{number % 250}.1")
+    *busiest, others = events.take_rows(unfinished=True)
+    assert [row.metadata["peer"] for row in busiest] == [*(f"10.0.{n}.1" for n in range(5, 9)), ""]
+    assert {row.metadata["count"] for row in busiest} == {1}
+    assert others.metadata == {"count": 2990, "peers": 996}
+    assert others.resource_id == ""
 
 
 def test_a_new_minute_writes_the_first_event_at_once(minute: Any) -> None:
