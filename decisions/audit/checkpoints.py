@@ -20,11 +20,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from django.conf import settings
 
-from decisions.audit.chain import GENESIS, ChainHead, head_of_chain
+from decisions.audit.chain import GENESIS, ChainHead, head_of_chain, start_of_chain
 from decisions.security.keys import mac, mac_matches
 
 CHECKPOINT_EVERY_S = 600.0
@@ -82,24 +83,28 @@ def save_head(head: ChainHead, *, next_id: int | None) -> bool:
         OSError: CONTINUITY_HOME cannot be written.
     """
     with _locked() as folder:
-        saved = _newest(folder)
-        number = saved.number if saved else _last_number(folder / PAST)
-        if saved is not None and not is_in_chain(saved.head):
-            log.error(
-                "the newest checkpoint is not in the audit chain any more; run `manage.py"
-                " verify_audit`",
-                extra={"position": saved.head.position},
-            )
-            number += 1
-            _append(folder, saved.head, number)
-        elif saved is not None and saved.head.position >= head.position:
-            return True
-        if _is_due(folder / PAST):
-            number += 1
-            _append(folder, head, number)
-        newest = Checkpoint(head, int(time.time()), next_id, number)
-        _replace(folder / HEAD, _line(newest))
-        return saved is not None
+        return _save_head(folder, head, next_id=next_id)
+
+
+def _save_head(folder: Path, head: ChainHead, *, next_id: int | None) -> bool:
+    saved = _newest(folder)
+    number = saved.number if saved else _last_number(folder / PAST)
+    if saved is not None and not is_in_chain(saved.head):
+        log.error(
+            "the newest checkpoint is not in the audit chain any more; run `manage.py"
+            " verify_audit`",
+            extra={"position": saved.head.position},
+        )
+        number += 1
+        _append(folder, saved.head, number)
+    elif saved is not None and saved.head.position >= head.position:
+        return True
+    if _is_due(folder / PAST):
+        number += 1
+        _append(folder, head, number)
+    newest = Checkpoint(head, int(time.time()), next_id, number)
+    _replace(folder / HEAD, _line(newest))
+    return saved is not None
 
 
 def _is_due(past: Path) -> bool:
@@ -108,10 +113,13 @@ def _is_due(past: Path) -> bool:
 
 
 def is_in_chain(head: ChainHead) -> bool:
-    """Tell whether the chain in the database has exactly this link."""
-    if head == GENESIS:
+    """Tell whether the chain has exactly this link, or had a link at its position that is archived:
+    of the archived part, only the last link is known.
+    """
+    if head == GENESIS or head_of_chain(upto=head.position) == head:
         return True
-    return head_of_chain(upto=head.position) == head
+    start = start_of_chain()
+    return head == start or head.position < start.position
 
 
 def newest_checkpoint() -> Checkpoint | None:
@@ -156,20 +164,25 @@ def _missing(first: int, last: int) -> list[str]:
     return [f"{PAST}: checkpoints {first} to {last} are missing"]
 
 
-def start_anew(head: ChainHead) -> Path | None:
-    """Move the checkpoints aside and save this head as the first of new ones.
+def start_anew() -> Path | None:
+    """Move the checkpoints aside and save the chain's head as the first of new ones.
 
     Returns:
         The folder of the previous checkpoints; None if there were none.
+
+    Raises:
+        OSError: CONTINUITY_HOME cannot be written.
     """
-    aside = checkpoint_folder() / time.strftime("replaced-%Y%m%dT%H%M%S", time.gmtime())
+    moved_to = None
     with _locked() as folder:
-        for name in (HEAD, PAST):
-            if (folder / name).exists():
-                aside.mkdir(mode=0o700, exist_ok=True)
-                (folder / name).rename(aside / name)
-    save_head(head, next_id=None)
-    return aside if aside.exists() else None
+        found = [folder / name for name in (HEAD, PAST) if (folder / name).exists()]
+        if found:
+            moved_to = folder / datetime.now(UTC).strftime("replaced-%Y%m%dT%H%M%S.%f")
+            moved_to.mkdir(mode=0o700)
+            for path in found:
+                path.rename(moved_to / path.name)
+        _save_head(folder, head_of_chain(), next_id=None)
+    return moved_to
 
 
 def _lines(path: Path) -> list[str]:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
 from django.db.models import Exists, OuterRef
 
-from decisions.audit.chain import StoredSeal, head_of_chain, is_our_link, start_of_chain
+from decisions.audit.chain import StoredSeal, is_our_link
 from decisions.audit.checkpoints import is_in_chain, read_checkpoints, start_anew
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.stored import StoredRow, fault_of, fetch_stored, row_columns
@@ -90,10 +89,10 @@ def list_skipped_positions() -> list[tuple[int, int]]:
     while it was the newest. Then a checkpoint has it as head, or had until an operator accepted the
     loss of that head.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_GAPS)
-        rows = cursor.fetchall()
-    found = [(StoredSeal._make(row[:5]), StoredSeal._make(row[5:])) for row in rows]
+    found = [
+        (StoredSeal._make(values[:5]), StoredSeal._make(values[5:]))
+        for values in fetch_stored(_GAPS, [])
+    ]
     sealed = {head.position for head in read_checkpoints().heads}
     for acceptance in _acceptances():
         sealed.update(acceptance.get("lostHeads", ()))
@@ -109,42 +108,41 @@ def list_skipped_positions() -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What an operator accepted: open incidents, gaps of the chain, and checkpoints that were moved
-    aside.
+    """What an operator accepted: open incidents, gaps of the chain, and checkpoints that new ones
+    replaced; `moved_to` is None if there were none to move.
     """
 
     incidents: int
     gaps: int
+    has_new_checkpoints: bool
     moved_to: Path | None
 
 
 def accept_incidents(*, reason: str, actor: str) -> Acceptance:
-    """Record that an operator accepts all open incidents and the gaps that forged seals left, and
+    """Record that an operator accepts all open incidents and the gaps that forged seals left; then
     start new checkpoints if the present ones are incomplete or of another chain.
 
     The acceptance names the incidents by their MACs, so it covers no later one. It accepts no other
     fault of the log.
+
+    Raises:
+        OSError: The acceptance is recorded, but the checkpoints cannot be replaced.
     """
     accepted = [row.mac for row in list_open_incidents()]
     gaps = sorted(set(list_skipped_positions()) - accepted_gaps())
-    saved, start = read_checkpoints(), start_of_chain()
-    moved_to = None
-    lost = {
-        head.position
-        for head in saved.heads
-        if head.position >= start.position and not is_in_chain(head)
-    }
-    if saved.faults or not saved.heads or lost:
-        moved_to = start_anew(head_of_chain())
+    saved = read_checkpoints()
+    lost = {head.position for head in saved.heads if not is_in_chain(head)}
+    needs_new = bool(saved.faults or not saved.heads or lost)
     details = {
         "reason": reason,
         "incidents": accepted,
         "gaps": gaps,
         "lostHeads": sorted(lost),
-        "newCheckpoints": moved_to is not None,
+        "newCheckpoints": needs_new,
     }
     record(AuditEvent(ACCEPTED, actor, "audit", "log", "", "", details))
-    return Acceptance(len(accepted), len(gaps), moved_to)
+    moved_to = start_anew() if needs_new else None
+    return Acceptance(len(accepted), len(gaps), needs_new, moved_to)
 
 
 def _genuine(statement: str, params: Sequence[Any]) -> Iterator[StoredRow]:

@@ -117,10 +117,8 @@ def check_audit_log(processes: int = 1) -> AuditReport:
     for lost in sorted({head.position for head in saved.heads if head.position > last}):
         report.add(f"seal {lost}: a checkpoint has it as head, but the chain ends at {last}")
     _check_unsealed(report)
-    with connection.cursor() as cursor:
-        cursor.execute(_TWICE)
-        for _, first, second in cursor.fetchall():
-            report.add(f"rows {first} and {second}: one is a copy of the other")
+    for _, first, second in fetch_stored(_TWICE, []):
+        report.add(f"rows {first} and {second}: one is a copy of the other")
     _check_outside(report, last)
     _check_incidents(report)
     for change in changed_triggers():

@@ -895,6 +895,28 @@ _AUDIT_LOG = (
         "::test_a_genuine_seal_that_was_overwritten_and_removed_is_not_accepted",
     ),
     Guard(
+        "audit-archived-head",
+        "A checkpoint whose head was archived is not reported as lost",
+        Patch(
+            _CHECKPOINTS,
+            old="    return head == start or head.position < start.position\n",
+            new="    return False\n",
+        ),
+        failing_test="tests/decisions/audit/test_archive.py"
+        "::test_the_archived_head_of_a_checkpoint_is_not_lost",
+    ),
+    Guard(
+        "audit-acceptance-first",
+        "An acceptance is recorded before checkpoints are moved",
+        Patch(
+            "decisions/audit/incidents.py",
+            old='    record(AuditEvent(ACCEPTED, actor, "audit", "log", "", "", details))\n',
+            new='    start_anew()\n    record(AuditEvent(ACCEPTED, actor, "audit", "log", "", "", details))\n',
+        ),
+        failing_test="tests/decisions/audit/test_attack_table.py"
+        "::test_no_checkpoint_moves_before_the_acceptance_is_recorded",
+    ),
+    Guard(
         "audit-triggers",
         "verify_audit compares the triggers of the audit tables with Continuity's",
         Patch(_VERIFY, old="in changed_triggers():", new="in ():"),
@@ -933,7 +955,7 @@ _AUDIT_LOG = (
         "verify_audit finds a copy of a row that was sealed",
         Patch(
             _VERIFY,
-            old="for _, first, second in cursor.fetchall():",
+            old="for _, first, second in fetch_stored(_TWICE, []):",
             new="for _, first, second in ():",
         ),
         failing_test=f"{_CHECK}::test_a_copy_of_a_row_with_a_genuine_seal_is_found",
@@ -997,7 +1019,7 @@ _AUDIT_LOG = (
     Guard(
         "checkpoint-is-kept",
         "A checkpoint that the chain lost is kept when sealing continues",
-        Patch(_CHECKPOINTS, old="            _append(folder, saved.head, number)\n", new=""),
+        Patch(_CHECKPOINTS, old="        _append(folder, saved.head, number)\n", new=""),
         failing_test=f"{_CHECK}::test_a_checkpoint_that_the_chain_lost_is_kept_when_sealing_continues",
     ),
     Guard(

@@ -55,11 +55,19 @@ class Command(BaseCommand):
     def _accept(self, reason: str) -> None:
         if not reason:
             raise CommandError("--accept-incidents: give the reason; it is recorded.")
-        accepted = accept_incidents(reason=reason, actor=command_actor())
-        gaps = f", {accepted.gaps} gaps of forged seals" if accepted.gaps else ""
-        self.stdout.write(f"Accepted: {accepted.incidents} incidents{gaps}.")
+        try:
+            accepted = accept_incidents(reason=reason, actor=command_actor())
+        except OSError as error:
+            raise CommandError(
+                f"The acceptance is recorded, but the checkpoints were not replaced: {error}."
+                " Repeat the command when CONTINUITY_HOME can be written."
+            ) from None
+        gaps = f", {_many(accepted.gaps, 'gap')} of forged seals" if accepted.gaps else ""
+        self.stdout.write(f"Accepted: {_many(accepted.incidents, 'incident')}{gaps}.")
         if accepted.moved_to:
             self.stdout.write(f"The previous checkpoints are in {accepted.moved_to}.")
+        elif accepted.has_new_checkpoints:
+            self.stdout.write("New checkpoints were started; there were none.")
 
     def _check_bundle(self, name: str) -> None:
         try:
@@ -79,15 +87,20 @@ class Command(BaseCommand):
             self.stdout.write(message)
         if faults > len(messages):
             self.stdout.write(f"… and {faults - len(messages)} more.")
-        many = "1 fault" if faults == 1 else f"{faults} faults"
+        many = _many(faults, "fault")
         raise CommandError(f"{what} is NOT intact: {many}; the first: {messages[0]}.")
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _summary(report: AuditReport, took_s: float) -> str:
     speed = (report.sealed + report.unsealed) / took_s if took_s else 0.0
     text = (
-        f"The audit log is intact: {report.sealed} sealed rows in one chain,"
-        f" {report.checkpoints} checkpoints, {duration(took_s * 1000)} ({speed:.0f} rows/s)."
+        f"The audit log is intact: {_many(report.sealed, 'sealed row')} in one chain,"
+        f" {_many(report.checkpoints, 'checkpoint')}, {duration(took_s * 1000)}"
+        f" ({speed:.0f} rows/s)."
     )
     if report.archived:
         text += f"\nArchived and not removed: {report.archived}. Repeat archive_audit."

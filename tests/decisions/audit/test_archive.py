@@ -19,7 +19,8 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, connections, transaction
 
 from decisions.audit import archive as archive_module
-from decisions.audit.chain import GENESIS
+from decisions.audit.chain import GENESIS, ChainHead
+from decisions.audit.checkpoints import checkpoint_folder, save_head
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.identity.principals import Principal
@@ -148,6 +149,50 @@ def test_a_log_with_an_accepted_gap_is_archived(sealer: Sealer, tmp_path: Path) 
     assert "run_9" in archived_runs(tmp_path / "a")
     verify("--bundle", str(tmp_path / "a"))
     verify()
+
+
+def archive_all_but_newest(sealer: Sealer, file: Path) -> None:
+    """Archive up to seal 9, the head of the first checkpoint."""
+    record(AuditEvent("run.started", "local", "run", "run_9", "ten_1", "ws_1"))
+    seal(sealer)
+    assert "seals 1 to 9" in archive(file, before=datetime.now(UTC).isoformat())
+    seal(sealer)
+
+
+def test_the_archived_head_of_a_checkpoint_is_not_lost(sealer: Sealer, tmp_path: Path) -> None:
+    archive_all_but_newest(sealer, tmp_path / "file")
+    assert "previous checkpoints" not in verify("--accept-incidents", "a drill")
+    (accepted,) = AuditEntry.objects.filter(action="audit.incidents_accepted")
+    assert (accepted.metadata["lostHeads"], accepted.metadata["newCheckpoints"]) == ([], False)
+
+
+@pytest.mark.parametrize("head", [9, 3])
+def test_a_home_whose_newest_checkpoint_was_archived_goes_on_with_it(
+    sealer: Sealer, tmp_path: Path, caplog: pytest.LogCaptureFixture, head: int
+) -> None:
+    """As the home of a scheduler that was stopped for long, while another one sealed."""
+    head_hash = AuditSeal.objects.get(position=head).hash
+    archive_all_but_newest(sealer, tmp_path / "file")
+    shutil.rmtree(checkpoint_folder())
+    save_head(ChainHead(head, head_hash), next_id=None)
+    record(AuditEvent("run.started", "local", "run", "run_10", "ten_1", "ws_1"))
+    seal(Sealer())
+    assert "not in the audit chain" not in caplog.text
+    assert "is intact" in verify()
+
+
+def test_a_checkpoint_that_differs_from_the_cut_is_lost(
+    sealer: Sealer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    archive_all_but_newest(sealer, tmp_path / "file")
+    shutil.rmtree(checkpoint_folder())
+    save_head(ChainHead(9, "0" * 64), next_id=None)
+    record(AuditEvent("run.started", "local", "run", "run_10", "ten_1", "ws_1"))
+    seal(Sealer())
+    assert "not in the audit chain" in caplog.text
+    verify("--accept-incidents", "a drill")
+    (accepted,) = AuditEntry.objects.filter(action="audit.incidents_accepted")
+    assert accepted.metadata["lostHeads"] == [9]
 
 
 def test_a_forged_cut_hides_no_removal(sealer: Sealer) -> None:

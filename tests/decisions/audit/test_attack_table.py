@@ -7,12 +7,14 @@ sealer goes on sealing, as in a running installation.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, tzinfo
 from io import StringIO
 from pathlib import Path
+from typing import IO
 
 import pytest
 from django.conf import settings
@@ -469,6 +471,71 @@ def test_an_operator_accepts_an_older_database_with_a_reason(log: Log) -> None:
     assert verify_audit()[0] == 0
 
 
+def test_no_checkpoint_moves_before_the_acceptance_is_recorded(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete_past_checkpoints(log)
+    before = (checkpoints() / "head.json").read_text()
+
+    def fail(*events: AuditEvent) -> None:
+        raise DatabaseError("disk full")
+
+    monkeypatch.setattr("decisions.audit.incidents.record", fail)
+    with pytest.raises(DatabaseError):
+        verify_audit("--accept-incidents", "a drill")
+    assert (checkpoints() / "head.json").read_text() == before
+    assert not list(checkpoints().glob("replaced-*"))
+
+
+def test_an_acceptance_whose_checkpoints_cannot_be_replaced_fails(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete_past_checkpoints(log)
+
+    def fail(source: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", fail)
+        status, output = verify_audit("--accept-incidents", "a drill")
+    assert (status, "the checkpoints were not replaced" in output) == (1, True)
+    status, output = verify_audit("--accept-incidents", "a drill again")
+    assert (status, "Accepted: 0 incidents." in output) == (0, True)
+
+
+def test_an_acceptance_without_checkpoints_records_the_new_ones(log: Log) -> None:
+    insert_far_ahead(log)
+    delete_the_checkpoints(log)
+    status, output = verify_audit("--accept-incidents", "the home of this machine was lost")
+    assert output.startswith(
+        "Accepted: 1 incident.\nNew checkpoints were started; there were none."
+    )
+    assert status == 0
+    details = AuditEntry.objects.get(action="audit.incidents_accepted").metadata
+    assert details["newCheckpoints"] is True
+
+
+def test_checkpoints_are_replaced_under_one_lock(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sealer that finds none in between records that they are missing."""
+    delete_past_checkpoints(log)
+    found, flock = list[bool](), fcntl.flock
+
+    def look_and_lock(lock: IO[str], operation: int) -> None:
+        found.append((checkpoints() / "head.json").exists())
+        flock(lock, operation)
+
+    monkeypatch.setattr("decisions.audit.checkpoints.fcntl.flock", look_and_lock)
+    verify_audit("--accept-incidents", "a drill")
+    assert found == [True]
+
+
+def test_two_acceptances_within_a_second_keep_the_checkpoints_of_both(log: Log) -> None:
+    for _ in range(2):
+        (checkpoints() / "checkpoints.jsonl").write_text("nonsense")
+        verify_audit("--accept-incidents", "a drill")
+    assert len(list(checkpoints().glob("replaced-*/head.json"))) == 2
+
+
 def test_accepting_incidents_accepts_no_other_fault(log: Log) -> None:
     edit(log)
     assert verify_audit("--accept-incidents", "no reason")[0] == 1
@@ -480,11 +547,37 @@ def test_an_operator_accepts_the_gap_of_a_forged_seal_that_was_removed(log: Log)
     status, output = verify_audit()
     assert (status, "seal 11: it is missing from the chain" in output) == (1, True)
     status, output = verify_audit("--accept-incidents", "a forged seal was removed")
-    assert (status, "1 gaps of forged seals" in output) == (0, True)
+    assert (status, "Accepted: 0 incidents, 1 gap of forged seals." in output) == (0, True)
     log.write()
     assert verify_audit()[0] == 0
     details = AuditEntry.objects.get(action="audit.incidents_accepted").metadata
     assert details["gaps"] == [[11, 11]]
+
+
+@pytest.mark.skipif(POSTGRESQL, reason="PostgreSQL stores no such text")
+def test_a_seal_beside_a_gap_whose_text_cannot_be_read_is_no_link(log: Log) -> None:
+    forge_the_next_seal(log)
+    attack(
+        "DELETE FROM {seals} WHERE position = 11",
+        "UPDATE {seals} SET hash = CAST(x'ff41' AS TEXT) WHERE position = 10",
+    )
+    status, output = verify_audit("--accept-incidents", "a forged seal was removed")
+    assert (status, "of forged seals" in output) == (1, False)
+    assert "(seal 10): the seal is not what the sealer wrote" in output
+
+
+@pytest.mark.skipif(POSTGRESQL, reason="PostgreSQL stores no such text")
+def test_copies_of_a_seal_whose_text_cannot_be_read_are_reported(log: Log) -> None:
+    """The owner of the database can replace a table by one without its constraints."""
+    attack(
+        "ALTER TABLE {seals} RENAME TO former_seals",
+        "CREATE TABLE {seals} AS SELECT * FROM former_seals",
+        "UPDATE {seals} SET mac = CAST(x'ff41' AS TEXT) WHERE position IN (4, 5)",
+        changes_rows=False,
+    )
+    status, output = verify_audit()
+    assert status == 1
+    assert f"rows {log.ids[3]} and {log.ids[4]}: one is a copy of the other" in output
 
 
 @pytest.mark.parametrize("gap", [(10, 10), (11, 11), (12, 12), (10, 11)])
@@ -505,7 +598,7 @@ def test_accepting_incidents_accepts_no_gap_of_a_removed_row(
     )
     for _ in range(2):
         status, output = verify_audit("--accept-incidents", "again")
-        assert "gaps of forged seals" not in output
+        assert "of forged seals" not in output
         assert status == (0 if gap == (11, 11) else 1)
 
 

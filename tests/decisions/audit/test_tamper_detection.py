@@ -288,7 +288,7 @@ def test_an_unreadable_checkpoint_is_reported(sealed: list[int]) -> None:
 def test_the_command_prints_the_faults(sealed: list[int]) -> None:
     out = StringIO()
     call_command("verify_audit", stdout=out)
-    assert "The audit log is intact: 10 sealed rows in one chain, 1 checkpoints" in out.getvalue()
+    assert "The audit log is intact: 10 sealed rows in one chain, 1 checkpoint," in out.getvalue()
     attack("DELETE FROM {rows} WHERE id = %(id)s", id=sealed[4])
     with pytest.raises(CommandError, match=r"NOT intact: 1 fault; the first: row .* was removed"):
         call_command("verify_audit", stdout=out)
