@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from decisions.presentation.look_alikes import positions_of_look_alikes, script_of
+
 # Around the name of a secret in a text: two lone surrogates, which no text of a caller has.
 SECRET_OPEN, SECRET_CLOSE = "\udcf0", "\udcf1"
 RUN = 64  # equal characters in a row that are still written out
@@ -35,22 +37,13 @@ _NAMES = {
 # Invisible characters of categories that are visible otherwise.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u2800\u3164\uffa0")
 _INVISIBLE_KINDS = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
+_OVERLAY = 1  # combining class of marks that strike a character through
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
-# Punctuation that looks like ASCII and has no compatibility mapping to it.
-_LIKE_ASCII = frozenset(
-    "\u2044\u2215\u29f8\u2216\u29f5\u2223\u01c0\u2236\ua789\u02d0\u2010\u2011\u2012\u2013\u2212"
-    "\u02bc\u02b9\u2032\u201a\u02cb\u2217\u2219\u204e\u02c2\u02c3\u2039\u203a\u2795\u01c3\ua4f8"
-)
-_FULLWIDTH = frozenset("，！？：；（）")  # ordinary punctuation after Chinese characters
-_CASED = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
-# Letters of Cyrillic and Greek that look like one of Latin.
-_LIKE_LATIN = frozenset("АВЕЅІЈКМНОРСТУХаеорсухіјѕԁԛԝһүɡΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορτυχ")
 _SPECIAL = re.compile(
     f"{SECRET_OPEN}[^{SECRET_CLOSE}]*{SECRET_CLOSE}"
     rf"|(?P<run>.)(?P=run){{{RUN},}}"
     r"|\ {2,}|\ (?=\n|\Z)|\n+"
     r"|[\x00-\x1f\x7f]"
-    r"|(?<![A-Za-z0-9_])[A-Za-z0-9_]*[^\W\x00-\x7f]\w*"
     r"|[^\x00-\x7f]",
     re.DOTALL,
 )
@@ -206,17 +199,17 @@ def _on_one_line(part: Part) -> str:
 
 
 def _parts(text: str) -> Iterator[Part]:
-    at = 0
+    look_alikes, at = positions_of_look_alikes(text), 0
     for found in _SPECIAL.finditer(text):
         if at < found.start():
             yield Part(text[at : found.start()], found.start() - at)
-        yield from _special(text, found)
+        yield from _special(text, found, found.start() in look_alikes)
         at = found.end()
     if at < len(text):
         yield Part(text[at:], len(text) - at)
 
 
-def _special(text: str, found: re.Match[str]) -> Iterator[Part]:
+def _special(text: str, found: re.Match[str], is_look_alike: bool) -> Iterator[Part]:
     start, special = found.start(), found[0]
     if special[0] == SECRET_OPEN and special[-1] == SECRET_CLOSE:
         yield Part(visible(special[1:-1]), len(special), "secret")
@@ -227,9 +220,7 @@ def _special(text: str, found: re.Match[str]) -> Iterator[Part]:
     elif found["run"]:
         yield Part(_run_name(special[0]), len(special), "mark", len(special))
     else:
-        is_mixed = _looks_like_latin(special)
-        for index, char in enumerate(special):
-            yield from _char(char, text[start + index - 1 : start + index], is_mixed)
+        yield from _char(special, text[start - 1 : start], is_look_alike)
 
 
 def _newlines(count: int) -> Iterator[Part]:
@@ -248,23 +239,29 @@ def _blanks(text: str, start: int, end: int) -> Part:
     return Part(text[start:end], count)
 
 
-def _char(char: str, previous: str, is_mixed: bool) -> Iterator[Part]:
+def _char(char: str, previous: str, is_look_alike: bool) -> Iterator[Part]:
     if _is_hidden(char, previous):
         yield Part(_name(char), 1, "mark")
         return
     yield Part(char, 1, "rtl" if unicodedata.bidirectional(char) in _RIGHT_TO_LEFT else "")
-    if char.isascii() or (char in _FULLWIDTH and _is_ideograph(previous)):
-        return
-    if _is_like_ascii(char) or (is_mixed and _script(char) in _CASED):
+    if is_look_alike:
         yield Part(_code(char), 0, "mark")
 
 
 @lru_cache(maxsize=4096)
 def _is_hidden(char: str, previous: str) -> bool:
     kind = unicodedata.category(char)
-    if kind in ("Mn", "Me"):  # on an ASCII character or on another mark it may cover these
-        return not previous or previous.isascii() or unicodedata.category(previous) in ("Mn", "Me")
+    if kind in ("Mn", "Me"):
+        return kind == "Me" or unicodedata.combining(char) == _OVERLAY or not _takes_marks(previous)
     return kind in _INVISIBLE_KINDS or char in _INVISIBLE or char in _NOTATION
+
+
+def _takes_marks(char: str) -> bool:
+    """Return whether marks on a character are ordinary; on a Latin letter they may cover it, and on
+    another mark they may cover that.
+    """
+    is_letter = bool(char) and unicodedata.category(char) in ("Lu", "Ll", "Lt", "Lm", "Lo", "Mc")
+    return is_letter and not char.isascii() and script_of(char) != "LATIN"
 
 
 def _is_unseen(char: str) -> bool:
@@ -272,30 +269,6 @@ def _is_unseen(char: str) -> bool:
         return unicodedata.category(char) == "Cc" and char not in "\n\t"
     kind = unicodedata.category(char)
     return (kind in _INVISIBLE_KINDS and kind != "Zs") or char in _INVISIBLE or char in "⟨⟩"
-
-
-def _is_ideograph(char: str) -> bool:
-    return unicodedata.category(char) == "Lo" if char else False
-
-
-@lru_cache(maxsize=4096)
-def _is_like_ascii(char: str) -> bool:
-    plain = unicodedata.normalize("NFKC", char)
-    return char in _LIKE_ASCII or (len(plain) == 1 and plain.isascii())
-
-
-def _looks_like_latin(word: str) -> bool:
-    """Tell whether letters of another script in a word may be read as Latin ones."""
-    others = [char for char in word if not char.isascii() and char.isalpha()]
-    scripts = {_script(char) for char in others} & _CASED
-    if any("A" <= char.upper() <= "Z" for char in word if char.isascii()):
-        return bool(scripts - {"LATIN"})
-    return len(scripts) > 1 or (bool(others) and all(char in _LIKE_LATIN for char in others))
-
-
-@lru_cache(maxsize=4096)
-def _script(char: str) -> str:
-    return unicodedata.name(char, "").partition(" ")[0]
 
 
 def _run_name(char: str) -> str:

@@ -642,6 +642,17 @@ _DECIDING = (
         "test_a_person_sees_a_character_that_reorders_a_text",
     ),
     Guard(
+        "shown-text-has-no-look-alikes",
+        "A letter that looks like an ASCII one has its code point beside it in a host name",
+        Patch(
+            "decisions/presentation/look_alikes.py",
+            old="return [at for at in letters if is_beside_ascii and _ascii_of(word[at])]",
+            new="return []",
+        ),
+        failing_test="tests/decisions/presentation/test_visible_text.py::"
+        "test_a_person_sees_a_letter_that_imitates_another_in_a_host_name",
+    ),
+    Guard(
         "shown-arguments-are-exact",
         "A person who decides sees the exact arguments, not the masked ones of records",
         Patch(

@@ -55,13 +55,56 @@ def test_a_person_sees_a_character_that_reorders_a_text() -> None:
     [
         "git commit -m 'café naïve'",
         "привет, мир",
-        "写文件，然后结束。",
+        "写文件，然后结束。使用 Python。然后 ls，卡尔·马克思",
+        "Мы с ней, а он у реки: расход — 5 рублей (т.е. много). да/нет, IT-компания.",
+        "Όταν και το ποτό είναι κρύο, η ζωή είναι ωραία.",
+        "父の日のノート、ノ",
+        "ваза и\u0306од हिंदी",
         "def f(a):\n    return a",
         "a  b",
     ],
 )
 def test_ordinary_texts_are_shown_as_they_are(text: str) -> None:
     assert shown(text).replace("↵\n", "\n") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("https://аррӏе.com", "аррӏе"),
+        ("rm файл приветмир с.sh у:/e", "су"),
+        ("ɡoogle.com", "ɡ"),
+        ("ɑpple.com", "ɑ"),
+        ("gıthub.com", "ı"),
+        ("ᴄontinuity.com", "ᴄ"),
+        ("ѵіѕа.com", "ѵіѕа"),
+        ("мой адрес: ѵіѕа.рф, он новый", "ѵіѕа"),
+        ("открой сайт.com/а", "саа"),
+        ("ноΡма", "ноΡма"),
+        ("ノetcノpasswd", "ノノ"),
+        ("https:ノノe.com", "ノノ"),
+        ("a〰b", "〰"),
+        ("rm —rf", "—"),
+        ("e╱f 中╱文", "╱╱"),
+        ("example。com ex·ample", "。·"),
+        ("gဝဝgle ١0", "ဝဝ١"),
+        ("https：//e.com", "："),
+    ],
+)
+def test_look_alikes_beside_ascii_characters_are_written_out(text: str, marked: str) -> None:
+    parts = parts_of(text)
+    codes = [part.text for part in parts if part.kind == "mark"]
+    assert codes == [f"U+{ord(char):04X}" for char in marked]
+    assert "".join(part.text for part in parts if part.kind != "mark") == text
+
+
+def test_a_person_sees_a_letter_that_imitates_another_in_a_host_name() -> None:
+    assert shown("ɡoogle.com") == "ɡ⟨U+0261⟩oogle.com"
+
+
+@pytest.mark.parametrize("text", ["é\u0336", "я\u0336", "я\u20dd", "ọ\u0301", "。\u0307"])
+def test_a_mark_that_may_cover_a_character_is_written_out(text: str) -> None:
+    assert shown(text).startswith(f"{text[0]}⟨U+{ord(text[1]):04X} ")
 
 
 def test_a_secret_stands_by_its_name_and_a_text_cannot_imitate_one() -> None:
