@@ -126,11 +126,17 @@ def current_policy_of(callers: frozenset[str]) -> CallerPolicy:
 
 def draft_policy(draft: PolicyRule, callers: frozenset[str]) -> CallerPolicy:
     """Return the policy as it would be with an unsaved rule, which replaces the rule of its key."""
+    by_tool = policy_without(draft.key, callers).by_tool
+    rules = [*by_tool.get(draft.tool, ()), _prepared(draft)]
+    return CallerPolicy(callers, {**by_tool, draft.tool: rules})
+
+
+def policy_without(key: str, callers: frozenset[str]) -> CallerPolicy:
+    """Return the policy as it would be without the rule of this key."""
     by_tool = {
-        tool: [rule for rule in rules if not rule.verdict.rule.startswith(f"{draft.key} v")]
+        tool: [rule for rule in rules if not rule.verdict.rule.startswith(f"{key} v")]
         for tool, rules in _rules().by_tool.items()
     }
-    by_tool.setdefault(draft.tool, []).append(_prepared(draft))
     return CallerPolicy(callers, by_tool)
 
 

@@ -147,22 +147,26 @@ def draft_rule(fields: RuleFields, *, key: str | None = None) -> PolicyRule:
     texts = {name: storable_text(str(text)) for name, text in asdict(fields).items()}
     if key is None:
         return PolicyRule(**texts)
-    old = PolicyRule.objects.filter(key=key, retired_at__isnull=True).first()
-    if old is None:
+    return PolicyRule(**texts, key=key, version=active_rule(key).version + 1)
+
+
+def active_rule(key: str) -> PolicyRule:
+    """Return the rule in force with this key.
+
+    Raises:
+        NotFound: No active rule has this key.
+    """
+    rule = PolicyRule.objects.filter(key=key, retired_at__isnull=True).first()
+    if rule is None:
         raise NotFound(f"There is no active rule {key[:64]}.")
-    return PolicyRule(**texts, key=key, version=old.version + 1)
+    return rule
 
 
 def scope_callers(scope: str, scope_id: str) -> frozenset[str]:
-    """Return the scope ids that a caller of this scope is in, as `CallerPolicy.callers`.
-
-    Raises:
-        InvalidInput: scope_id names nothing that exists.
+    """Return the scope ids that a caller of this scope is in, as `CallerPolicy.callers`; its own
+    alone if scope_id names nothing that exists.
     """
-    owner = _owner(scope, scope_id)
-    if owner is None:
-        raise InvalidInput(f"scope_id: there is no {scope} {scope_id[:64]!r}.")
-    return frozenset({"", scope_id, *owner})
+    return frozenset({"", scope_id, *(_owner(scope, scope_id) or ())})
 
 
 def _same_conditions(fields: RuleFields) -> QuerySet[PolicyRule]:
@@ -214,12 +218,10 @@ def _write(fields: RuleFields, *, actor: str, **more: object) -> PolicyRule:
 
 
 def _retire(key: str, actor: str) -> PolicyRule:
-    rule = PolicyRule.objects.filter(key=key, retired_at__isnull=True).first()
+    rule = active_rule(key)
     # Compare and set: of two concurrent changes, the second one fails.
-    active = PolicyRule.objects.filter(
-        key=key, version=rule.version if rule else 0, retired_at__isnull=True
-    )
-    if rule is None or not active.update(retired_at=datetime.now(UTC), retired_by=actor):
+    active = PolicyRule.objects.filter(key=key, version=rule.version, retired_at__isnull=True)
+    if not active.update(retired_at=datetime.now(UTC), retired_by=actor):
         raise NotFound(f"There is no active rule {key[:64]}.")
     return rule
 

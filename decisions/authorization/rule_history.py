@@ -1,10 +1,10 @@
-"""What a policy rule would have changed: the calls of the last days, as the audit log has them, on
-which it would have decided otherwise.
+"""What a policy rule, or its end, would have changed: the calls of the last days, as the audit log
+has them, that would have been decided otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,17 @@ from django.db.models import QuerySet
 
 from decisions.audit.query import filter_by_time, filter_by_tool
 from decisions.audit.record import is_genuine
-from decisions.authorization.policy import ANY_TOOL, SUBMIT, draft_policy, rule_label
+from decisions.authorization.policy import (
+    ANY_TOOL,
+    SUBMIT,
+    CallerPolicy,
+    Verdict,
+    current_policy_of,
+    draft_policy,
+    policy_without,
+    rule_label,
+)
+from decisions.authorization.rule_reach import known_calls
 from decisions.identity.principals import ADMIN
 from decisions.models import AuditEntry, Decision, PolicyRule, RuleScope
 
@@ -42,10 +52,16 @@ class RecordedCall:
     target_id: str
     decision: str
 
+    def verdict_of(self, policy: CallerPolicy, *, is_builtin: bool = False) -> Verdict:
+        """Return how a policy decides on this call of this caller."""
+        callers = frozenset({"", self.tenant_id, self.workspace_id, self.actor})
+        policy = replace(policy, callers=callers)
+        return policy.evaluate(self.tool, self.target_id or None, is_builtin=is_builtin)
+
 
 @dataclass(slots=True)
 class CallGroup:
-    """The calls of a tool on a target that were decided one way and would have been another.
+    """The calls of a tool on a target that were decided one way and would have been another way.
 
     Attributes:
         examples: ids of audit rows, the newest first.
@@ -54,6 +70,7 @@ class CallGroup:
     tool: str
     target_id: str
     before: str
+    after: str
     count: int = 0
     callers: set[str] = field(default_factory=set)
     examples: list[int] = field(default_factory=list)
@@ -61,10 +78,10 @@ class CallGroup:
 
 @dataclass(frozen=True, slots=True)
 class RuleHistory:
-    """What a rule would have changed.
+    """What a rule, or its end, would have changed.
 
     Attributes:
-        groups: the calls that it would have decided otherwise, the most frequent first.
+        groups: the calls that would have been decided otherwise, the most frequent first.
         examined: how many recorded calls were compared.
         since: from when on the log was read; later than SPAN ago where it has too many rows.
         is_cut: there are older rows within SPAN that were not read.
@@ -79,28 +96,27 @@ class RuleHistory:
 
     @property
     def count(self) -> int:
-        """How many calls it would have decided otherwise."""
+        """How many calls would have been decided otherwise."""
         return sum(group.count for group in self.groups)
 
 
-def history_of(draft: PolicyRule) -> RuleHistory:
-    """Return what a draft rule would have changed in the last SPAN. Reads at most ROWS audit rows
-    of each action.
+def history_of(rule: PolicyRule, *, is_retired: bool = False) -> RuleHistory:
+    """Return what a draft rule would have changed in the last SPAN, or with `is_retired` what the
+    end of a rule in force would have. Reads at most ROWS audit rows of each action.
 
     Rules that were in force at the time but are not any more are not considered.
     """
     since = datetime.now(UTC) - SPAN
-    recorded, read_since, skipped = _recorded_calls(draft, since)
-    groups: dict[tuple[str, str, str], CallGroup] = {}
-    policy, label = draft_policy(draft, frozenset()), rule_label(draft)
+    recorded, read_since, skipped = _recorded_calls(rule, since)
+    groups: dict[tuple[str, str, str, str], CallGroup] = {}
+    decide = _without(rule) if is_retired else _with(rule)
     for call in recorded:
-        callers = frozenset({"", call.tenant_id, call.workspace_id, call.actor})
-        verdict = replace(policy, callers=callers).evaluate(call.tool, call.target_id or None)
-        if verdict.rule != label or verdict.decision == call.decision:
+        verdict = decide(call)
+        if verdict is None or verdict.decision == call.decision:
             continue
         if verdict.decision == "confirm" and call.actor.startswith(ADMIN):
             continue  # a person who may confirm needs no second one
-        key = call.tool, call.target_id, call.decision
+        key = call.tool, call.target_id, call.decision, verdict.decision
         group = groups.setdefault(key, CallGroup(*key))
         group.count += 1
         group.callers.add(call.actor)
@@ -110,7 +126,34 @@ def history_of(draft: PolicyRule) -> RuleHistory:
     return RuleHistory(found, len(recorded), read_since, read_since > since, skipped)
 
 
-def _recorded_calls(draft: PolicyRule, since: datetime) -> tuple[list[RecordedCall], datetime, int]:
+def _with(draft: PolicyRule) -> Callable[[RecordedCall], Verdict | None]:
+    """Return a function that gives a draft's decision on a call; None if another rule decides."""
+    policy, label = draft_policy(draft, frozenset()), rule_label(draft)
+
+    def decide(call: RecordedCall) -> Verdict | None:
+        verdict = call.verdict_of(policy)
+        return verdict if verdict.rule == label else None
+
+    return decide
+
+
+def _without(rule: PolicyRule) -> Callable[[RecordedCall], Verdict | None]:
+    """Return a function that gives the decision on a call without a rule in force; None where that
+    rule does not decide.
+    """
+    today, then = current_policy_of(frozenset()), policy_without(rule.key, frozenset())
+    label = rule_label(rule)
+    builtin = {(call.tool, call.target_id) for call in known_calls() if call.is_builtin}
+
+    def decide(call: RecordedCall) -> Verdict | None:
+        if call.verdict_of(today).rule != label:
+            return None
+        return call.verdict_of(then, is_builtin=(call.tool, call.target_id) in builtin)
+
+    return decide
+
+
+def _recorded_calls(rule: PolicyRule, since: datetime) -> tuple[list[RecordedCall], datetime, int]:
     """Return the calls that the rule's tool and scope match, newest first, from when on, and how
     many rows were skipped.
     """
@@ -118,7 +161,7 @@ def _recorded_calls(draft: PolicyRule, since: datetime) -> tuple[list[RecordedCa
     found: list[RecordedCall] = []
     confirmed: set[tuple[str, str]] = set()
     for action in ("confirmation.opened", "policy.denied", "tool.called", "run.submitted"):
-        read = list(_rows(draft, action, since)[: ROWS + 1])
+        read = list(_rows(rule, action, since)[: ROWS + 1])
         rows = [row for row in read[:ROWS] if is_genuine(row)]  # others can have values of any type
         skipped += len(read[:ROWS]) - len(rows)
         if rows and len(read) > ROWS:
@@ -129,17 +172,17 @@ def _recorded_calls(draft: PolicyRule, since: datetime) -> tuple[list[RecordedCa
     return [call for call in found if call.at >= read_since], read_since, skipped
 
 
-def _rows(draft: PolicyRule, action: str, since: datetime) -> QuerySet[AuditEntry]:
-    if action == "run.submitted" and draft.tool not in (ANY_TOOL, SUBMIT):
+def _rows(rule: PolicyRule, action: str, since: datetime) -> QuerySet[AuditEntry]:
+    if action == "run.submitted" and rule.tool not in (ANY_TOOL, SUBMIT):
         return AuditEntry.objects.none()
     rows = filter_by_time(AuditEntry.objects.filter(action=action), since, None)
-    if draft.tool != ANY_TOOL and action != "run.submitted":
-        rows = filter_by_tool(rows, draft.tool)
+    if rule.tool != ANY_TOOL and action != "run.submitted":
+        rows = filter_by_tool(rows, rule.tool)
     column = {RuleScope.TENANT: "tenant_id", RuleScope.WORKSPACE: "workspace_id"}
-    if draft.scope == RuleScope.AGENT:
-        rows = rows.filter(actor=draft.scope_id)
-    elif draft.scope in column:
-        rows = rows.filter(**{column[RuleScope(draft.scope)]: draft.scope_id})
+    if rule.scope == RuleScope.AGENT:
+        rows = rows.filter(actor=rule.scope_id)
+    elif rule.scope in column:
+        rows = rows.filter(**{column[RuleScope(rule.scope)]: rule.scope_id})
     return rows.order_by("-id")
 
 

@@ -1,5 +1,5 @@
-"""What a policy rule decides about, before it is made: the known calls that it matches, and how its
-decision on them differs from today's.
+"""What a policy rule decides about, before it is made, changed or retired: the known calls that it
+matches, and how the decision on them changes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from decisions.authorization.policy import (
     Verdict,
     current_policy_of,
     draft_policy,
+    policy_without,
     rule_label,
 )
-from decisions.authorization.policy_rules import scope_callers
+from decisions.authorization.policy_rules import active_rule, scope_callers
 from decisions.models import PolicyRule, RuleScope
 
 _VERBS = {"allow": "allows", "deny": "denies", "confirm": "requires a confirmation for"}
-_TODAY = {"deny": "denied", "confirm": "held for a confirmation", "allow": "allowed"}
+_DECIDED = {"deny": "denied", "confirm": "held for a confirmation", "allow": "allowed"}
 NAMED = 3  # tools that the summary names
 
 
@@ -57,7 +58,9 @@ class KnownCall:
 
 @dataclass(frozen=True, slots=True)
 class CallChange:
-    """A known call that a draft rule matches, and the decisions without and with the rule."""
+    """A known call that a rule matches, and the decisions before and after the rule is made,
+    changed or retired.
+    """
 
     call: KnownCall
     before: Verdict
@@ -66,17 +69,20 @@ class CallChange:
 
 @dataclass(frozen=True, slots=True)
 class RuleReach:
-    """The known calls that a draft rule matches.
+    """The known calls on which a rule will decide, or on which it will decide no longer.
 
     Attributes:
-        decided: those on which the rule decides; with them the call of a tool that it names on a
-            runner that does not say which tools it offers.
+        rule: the unsaved rule; with `ends`, the one in force.
+        ends: these are the calls on which the rule decides no longer.
+        decided: the calls; with them that of a tool that the rule names on a runner that does not
+            say which tools it offers.
         overruled: how many it matches on which another rule decides.
         unlisted: the names of the runners that do not say so, where the rule decides.
         covers_later_targets: it also decides on runners that are added later.
     """
 
-    draft: PolicyRule
+    rule: PolicyRule
+    ends: bool
     decided: Sequence[CallChange]
     overruled: int
     unlisted: Sequence[str]
@@ -84,7 +90,7 @@ class RuleReach:
 
     @property
     def changed(self) -> list[CallChange]:
-        """The calls on which the decision differs from today's."""
+        """The calls on which the decision changes."""
         return [one for one in self.decided if one.before.decision != one.after.decision]
 
     @property
@@ -93,30 +99,40 @@ class RuleReach:
         are added later among them.
         """
         targets = {one.call.runs_on for one in self.decided}
-        return self.draft.tool == ANY_TOOL or self.covers_later_targets or len(targets) > 1
+        return self.rule.tool == ANY_TOOL or self.covers_later_targets or len(targets) > 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the rule decides on no call, known or later."""
+        return not (self.decided or self.unlisted or self.covers_later_targets)
 
     def sentences(self) -> list[str]:
-        """Say in words what the rule does."""
+        """Say in words what the rule does, or does no longer."""
         if not self.decided and not self.unlisted:
             return self._without_effect()
         found = [self._summary(), self._difference()] if self.decided else []
         if self.unlisted:
             found.append(self._of_unlisted())
-        if self.overruled:
+        if self.overruled and not self.ends:
             found.append(
                 f"On {_count(self.overruled, 'further call')} that it matches, another rule"
                 " decides: one that denies, or a narrower one."
             )
         return found
 
+    @property
+    def _does(self) -> str:
+        verb = _VERBS[self.rule.verdict]
+        return f"The rule no longer {verb}" if self.ends else f"This rule {verb}"
+
     def _of_unlisted(self) -> str:
         names, silent = _listed(self.unlisted), "do not say which tools they offer"
         if len(self.unlisted) == 1:
             silent = "does not say which tools it offers"
-        if self.draft.tool != ANY_TOOL:
-            return f"{names} {silent}: the rule decides on {self.draft.tool} if offered there."
-        subject = "It also" if self.decided else "This rule"
-        return f"{subject} {_VERBS[self.draft.verdict]} every tool of {names}, which {silent}."
+        if self.rule.tool != ANY_TOOL:
+            return f"{names} {silent}: the rule decides on {self.rule.tool} if offered there."
+        tools = "the tools" if self.ends else "every tool"
+        return f"{self._does} {tools} of {names}, which {silent}."
 
     def _summary(self) -> str:
         tools = sorted(
@@ -129,22 +145,27 @@ class RuleReach:
         named = risky or tools[:NAMED]
         link = ", among them " if len(tools) > len(named) else ": "
         names = link + _listed(named) if named else ""
-        return f"This rule {_VERBS[self.draft.verdict]} {what}{names}."
+        return f"{self._does} {what}{names}."
 
     def _difference(self) -> str:
+        since, same_as = ("From then on", "today") if self.ends else ("Today", "with the rule")
         if not self.changed:
-            return "Today the same is decided on all of them."
-        counts: Counter[str] = Counter(one.before.decision for one in self.changed)
-        parts = [f"{counts[it]} {text}" for it, text in _TODAY.items() if counts[it]]
+            return f"{since} the same is decided on all of them."
+        verdicts = [one.after if self.ends else one.before for one in self.changed]
+        counts: Counter[str] = Counter(verdict.decision for verdict in verdicts)
+        parts = [f"{counts[it]} {text}" for it, text in _DECIDED.items() if counts[it]]
         same = len(self.decided) - len(self.changed)
-        rest = f"; {same} decided the same way as with the rule" if same else ""
-        return f"Today, of {_count(len(self.decided), 'such call')}: {_listed(parts)}{rest}."
+        rest = f"; {same} decided the same way as {same_as}" if same else ""
+        return f"{since}, of {_count(len(self.decided), 'such call')}: {_listed(parts)}{rest}."
 
     def _without_effect(self) -> list[str]:
         why = "No known call matches: check the name of the tool and the target."
         if self.overruled:
             why = "It has no effect now: other rules decide on every call that it matches."
-        later = ["It applies to every target added later."] if self.covers_later_targets else []
+        elif self.ends:
+            why = "The rule in force decides on no known call."
+        verb = "no longer applies" if self.ends else "applies"
+        later = [f"It {verb} to every target added later."] if self.covers_later_targets else []
         return [why, *later]
 
 
@@ -155,63 +176,97 @@ def known_calls() -> list[KnownCall]:
 
 
 def reach_of(draft: PolicyRule) -> RuleReach:
-    """Return the known calls that a draft rule matches.
+    """Return the known calls on which a draft rule would decide.
 
     Each call is judged for a caller in the rule's scope who may use its target; rules that are
     narrower than both are not considered.
     """
     callers = scope_callers(draft.scope, draft.scope_id)
-    today, then = current_policy_of(callers), draft_policy(draft, callers)
+    policies = current_policy_of(callers), draft_policy(draft, callers)
+    return _reach(draft, policies, lambda one: one.after.rule == rule_label(draft))
+
+
+def released_by(draft: PolicyRule) -> RuleReach:
+    """Return the known calls on which the rule in force decides, and its draft of the next version
+    does not. As `reach_of`.
+
+    Raises:
+        NotFound: No active rule has the draft's key.
+    """
+    rule = active_rule(draft.key)
+    callers = scope_callers(rule.scope, rule.scope_id)
+    return _release(rule, draft_policy(draft, callers), rule_label(draft))
+
+
+def released_without(rule: PolicyRule) -> RuleReach:
+    """Return the known calls on which a rule in force decides. As `reach_of`."""
+    return _release(rule, policy_without(rule.key, scope_callers(rule.scope, rule.scope_id)))
+
+
+def _release(rule: PolicyRule, after: CallerPolicy, next_version: str = "") -> RuleReach:
+    def ends(change: CallChange) -> bool:
+        return change.before.rule == rule_label(rule) and change.after.rule != next_version
+
+    return _reach(rule, (current_policy_of(after.callers), after), ends, ends=True)
+
+
+def _reach(
+    rule: PolicyRule,
+    policies: tuple[CallerPolicy, CallerPolicy],
+    is_decided: Callable[[CallChange], bool],
+    *,
+    ends: bool = False,
+) -> RuleReach:
+    def change_of(call: KnownCall) -> CallChange:
+        before, after = (_evaluate(policy, call) for policy in policies)
+        return CallChange(call, before, after)
+
     known = known_calls()
     decided, overruled, unlisted = [], 0, set()
-    for call, is_listed in _calls_named_by(draft, known):
-        if not _matches(draft, call, callers):
+    for call, is_listed in _calls_named_by(rule, known):
+        if not _matches(rule, call, policies[0].callers):
             continue
-        after = _evaluate(then, call)
-        if after.rule != rule_label(draft):
+        change = change_of(call)
+        if not is_decided(change):
             overruled += 1
             continue
         if not is_listed:
             unlisted.add(call.target_name)
         if call.tool != ANY_TOOL:
-            decided.append(CallChange(call, _evaluate(today, call), after))
-    later = _covers_later_targets(draft, known, then)
-    return RuleReach(draft, decided, overruled, sorted(unlisted), later)
+            decided.append(change)
+    later = change_of(KnownCall(rule.tool, f"{TARGET_PREFIX}later"))
+    covers_later = _names_runners_tool(rule, known) and is_decided(later)
+    return RuleReach(rule, ends, decided, overruled, sorted(unlisted), covers_later)
 
 
 def _calls_named_by(
-    draft: PolicyRule, known: Sequence[KnownCall]
+    rule: PolicyRule, known: Sequence[KnownCall]
 ) -> Iterator[tuple[KnownCall, bool]]:
     """Yield the calls of the rule's tool, and whether its target is known to offer it. A runner
     that does not say which tools it offers may offer this one; as a call of `*` it stands for all.
     """
-    offering = {call.target_id for call in known if call.tool == draft.tool and not call.is_builtin}
+    offering = {call.target_id for call in known if call.tool == rule.tool and not call.is_builtin}
     for call in known:
-        if call.tool and draft.tool in (ANY_TOOL, call.tool):
+        if call.tool and rule.tool in (ANY_TOOL, call.tool):
             yield call, True
         elif not call.tool and call.target_id not in offering:
-            yield replace(call, tool=draft.tool), False
+            yield replace(call, tool=rule.tool), False
 
 
-def _covers_later_targets(
-    draft: PolicyRule, known: Sequence[KnownCall], then: CallerPolicy
-) -> bool:
-    """Tell whether a rule for a runner's tool would decide on a runner that is added later."""
-    is_builtin = [call.is_builtin for call in known if call.tool == draft.tool]
-    if draft.target_id or (is_builtin and all(is_builtin)):
+def _names_runners_tool(rule: PolicyRule, known: Sequence[KnownCall]) -> bool:
+    """Tell whether a rule is about a tool of runners, on every target."""
+    is_builtin = [call.is_builtin for call in known if call.tool == rule.tool]
+    return not rule.target_id and not (is_builtin and all(is_builtin))
+
+
+def _matches(rule: PolicyRule, call: KnownCall, callers: frozenset[str]) -> bool:
+    if rule.target_id not in ("", call.target_id):
         return False
-    later = KnownCall(draft.tool, f"{TARGET_PREFIX}later")
-    return _evaluate(then, later).rule == rule_label(draft)
-
-
-def _matches(draft: PolicyRule, call: KnownCall, callers: frozenset[str]) -> bool:
-    if draft.target_id not in ("", call.target_id):
-        return False
-    if draft.scope == RuleScope.EVERYWHERE:
+    if rule.scope == RuleScope.EVERYWHERE:
         return True
     is_visible = not call.tenant_id or call.tenant_id in callers
     in_workspace = not call.workspace_id or call.workspace_id in callers
-    return is_visible and (in_workspace or draft.scope == RuleScope.TENANT)
+    return is_visible and (in_workspace or rule.scope == RuleScope.TENANT)
 
 
 def _evaluate(policy: CallerPolicy, call: KnownCall) -> Verdict:

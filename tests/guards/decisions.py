@@ -2563,16 +2563,26 @@ _ADMIN = (
     Guard(
         "admin-wide-rule",
         "A wide rule is made only after a person agreed to its width",
-        Patch(_RULE_REVIEW, old="(not self.reach.is_wide or", new="(True or"),
+        Patch(_RULE_REVIEW, old="(not self.is_wide or", new="(True or"),
         failing_test=f"{_RULE_FORMS}::test_a_wide_rule_names_what_it_opens_and_needs_a_tick",
+    ),
+    Guard(
+        "admin-retirement-is-read-first",
+        "A rule is retired only after the effect was shown, as it is when the rule is retired",
+        Patch(
+            _RULE_ADMIN,
+            old='if request.method != "POST" or not review.is_agreed(request.POST):',
+            new='if request.method != "POST":',
+        ),
+        failing_test=f"{_RULE_FORMS}::test_a_rule_is_retired_after_what_that_opens_was_read",
     ),
     Guard(
         "admin-rule-on-later-targets",
         "A rule for a runner's tool on every target is wide, also while one target offers it",
         Patch(
             "decisions/authorization/rule_reach.py",
-            old="self.draft.tool == ANY_TOOL or self.covers_later_targets or",
-            new="self.draft.tool == ANY_TOOL or",
+            old="self.rule.tool == ANY_TOOL or self.covers_later_targets or",
+            new="self.rule.tool == ANY_TOOL or",
         ),
         failing_test=f"{_RULE_FORMS}::"
         "test_a_rule_for_a_runners_tool_on_every_target_is_wide[published]",

@@ -1,18 +1,25 @@
-"""What the admin shows before a rule is made: what it does, in words, and what it would have
-changed; and the policy decision on a call that a person tests.
+"""What the admin shows before a rule is made, changed or retired: what that does, in words, and
+what it would have changed; and the policy decision on a call that a person tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from decisions.admin.policy.forms import EVERY_TARGET, scope_label
 from decisions.authorization.policy import Verdict, current_policy_of
-from decisions.authorization.policy_rules import RuleFields, draft_rule, scope_callers
+from decisions.authorization.policy_rules import RuleFields, active_rule, draft_rule, scope_callers
 from decisions.authorization.rule_history import CallGroup, RuleHistory, history_of
-from decisions.authorization.rule_reach import CallChange, RuleReach, known_calls, reach_of
+from decisions.authorization.rule_reach import (
+    CallChange,
+    RuleReach,
+    known_calls,
+    reach_of,
+    released_by,
+    released_without,
+)
 from decisions.errors import InvalidInput
 from decisions.models import PolicyRule
 from decisions.presentation.html import TONES, code, link_to, pill
@@ -25,39 +32,55 @@ GROUPS_SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class RuleReview:
-    """What a person reads about a rule before making it."""
+    """What a person reads about a rule before making, changing or retiring it.
 
-    reach: RuleReach
+    Attributes:
+        rule: the draft, or the rule to retire.
+        reaches: of the draft, and of the rule in force where it decides no longer.
+    """
+
+    rule: PolicyRule
+    reaches: Sequence[RuleReach]
     history: RuleHistory
 
     @property
+    def sentences(self) -> list[str]:
+        """What the rule does, or does no longer, in words."""
+        return [text for reach in self.reaches for text in reach.sentences()]
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the person has to agree to the width."""
+        return any(reach.is_wide for reach in self.reaches)
+
+    @property
     def digest(self) -> str:
-        """The digest of the rule and of what this page shows; the person's answer carries it."""
-        draft = self.reach.draft
-        texts = [draft.verdict, draft.scope, draft.scope_id, draft.tool, draft.target_id]
-        return json_digest([*texts, draft.reason, self.reach.sentences()]).hex()
+        """A digest of the rule and of what is said of it, which the person's answer carries."""
+        rule = self.rule
+        texts = [rule.verdict, rule.scope, rule.scope_id, rule.tool, rule.target_id]
+        return json_digest([*texts, rule.reason, self.sentences]).hex()
 
     def is_agreed(self, answer: Mapping[str, Any]) -> bool:
         """Tell whether the person read exactly this and, for a wide rule, agreed to its width."""
         is_same = answer.get("shown") == self.digest
-        return is_same and (not self.reach.is_wide or answer.get("understood") == "yes")
+        return is_same and (not self.is_wide or answer.get("understood") == "yes")
 
     def context(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return the context of the page; `answer` is an earlier answer that did not suffice."""
-        shown, is_wide = answer.get("shown"), self.reach.is_wide
-        error = ""
+        shown, error = answer.get("shown"), ""
         if shown and shown != self.digest:
             error = "Rules, targets or tools changed meanwhile. Read again what the rule does."
-        elif shown and is_wide:
+        elif shown and self.is_wide:
             error = "This rule is wide: tick the box to agree to what it does."
-        changes = sorted(self.reach.changed, key=lambda one: (one.call.target_id, one.call.tool))
+        changes = [change for reach in self.reaches for change in reach.changed]
+        changes.sort(key=lambda one: (one.call.target_id, one.call.tool))
         return {
-            "draft": self.reach.draft,
-            "verdict": pill(self.reach.draft.verdict, TONES[self.reach.draft.verdict]),
-            "target": visible(self.reach.draft.target_id or EVERY_TARGET),
-            "scope": scope_label(self.reach.draft),
-            "sentences": [visible(one) for one in self.reach.sentences()],
-            "is_wide": is_wide,
+            "draft": self.rule,
+            "verdict": pill(self.rule.verdict, TONES[self.rule.verdict]),
+            "target": visible(self.rule.target_id or EVERY_TARGET),
+            "scope": scope_label(self.rule),
+            "sentences": [visible(one) for one in self.sentences],
+            "is_wide": self.is_wide,
             "digest": self.digest,
             "review_error": error,
             "changes": [_change_row(one) for one in changes[:CALLS_SHOWN]],
@@ -75,7 +98,20 @@ def review_of(fields: RuleFields, key: str | None) -> RuleReview:
         InvalidInput, Conflict, NotFound: As `draft_rule`.
     """
     draft = draft_rule(fields, key=key)
-    return RuleReview(reach_of(draft), history_of(draft))
+    reaches = [reach_of(draft)]
+    if key is not None and not (released := released_by(draft)).is_empty:
+        reaches.append(released)
+    return RuleReview(draft, reaches, history_of(draft))
+
+
+def review_of_retirement(key: str) -> RuleReview:
+    """Return what to say of a rule that is about to be retired.
+
+    Raises:
+        NotFound: No active rule has this key.
+    """
+    rule = active_rule(key)
+    return RuleReview(rule, [released_without(rule)], history_of(rule, is_retired=True))
 
 
 def _change_row(change: CallChange) -> dict[str, Any]:
@@ -95,6 +131,7 @@ def _group_row(group: CallGroup) -> dict[str, Any]:
         "count": group.count,
         "callers": len(group.callers),
         "before": pill(group.before, TONES[group.before]),
+        "after": pill(group.after, TONES[group.after]),
         "examples": [link_to("auditentry", str(pk), label=str(pk)) for pk in group.examples],
     }
 
@@ -103,7 +140,7 @@ def tested_call(data: Mapping[str, str]) -> dict[str, Any]:
     """Return the context of a tested call: the decision, and the rule or default that decides.
 
     Raises:
-        InvalidInput: Only runners offer the tool, and the call names none; or the caller is gone.
+        InvalidInput: Only runners offer the tool, and the call names none.
     """
     scope, _, scope_id = data["caller"].partition("|")
     policy = current_policy_of(scope_callers(scope, scope_id))

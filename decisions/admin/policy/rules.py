@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 
 from decisions.admin.acting import actor_of
 from decisions.admin.policy.forms import CallForm, RuleForm, initial_of, named_in, scope_label
-from decisions.admin.policy.review import review_of, tested_call
+from decisions.admin.policy.review import review_of, review_of_retirement, tested_call
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.policy_rules import (
     change_rule,
@@ -199,12 +199,19 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/decisions/policyrule/test.html", context)
 
     def retire_view(self, request: HttpRequest, key: str) -> HttpResponse:
-        """Retire a rule: it no longer applies."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
+        """Show what retiring a rule does, then retire it: it no longer applies."""
         if not self.has_operate_permission(request):
             raise PermissionDenied
         try:
+            review = review_of_retirement(key)
+            if request.method != "POST" or not review.is_agreed(request.POST):
+                context = {
+                    **self.admin_site.each_context(request),
+                    "model_admin": self,
+                    "title": "Retire rule",
+                    "retires": True,
+                }
+                return TemplateResponse(request, _REVIEW, context | review.context(request.POST))
             retire_rule(key, actor=actor_of(request))
         except Refused as refusal:
             self.message_user(request, refusal.message, messages.WARNING)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.test import Client
 
-from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.authorization.authorize import admit_call, tool_call_request
+from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
 from decisions.errors import PolicyDenied
 from decisions.identity.principals import Principal, create_token
 from decisions.models import PolicyRule, Token
@@ -211,6 +213,77 @@ def test_a_call_is_tested_without_being_made(
     assert "No tool of this name is known" in tested(viewer, tool="read_pgae")
     assert viewer.get(f"{LIST}test/").status_code == 200
     assert staff_client().get(f"{LIST}test/").status_code == 403
+
+
+def test_a_change_names_the_calls_that_the_rule_decides_no_longer(
+    superuser_client: Client, principal: Principal
+) -> None:
+    add_runner(principal, "build", "bash.exec", "echo")
+    create_rule(RuleFields("allow", tool="echo", target_id="target_build", reason="a"), actor="t")
+    rule = create_rule(
+        RuleFields("deny", tool="*", target_id="target_build", reason="closed"), actor="t"
+    )
+    form = {**FORM, "verdict": "deny", "tool": "bash.exec", "reason": "closed"}
+    page = superuser_client.post(f"{LIST}{rule.key}/edit/", form).content.decode()
+    assert "This rule denies 1 tool on 1 target: bash.exec." in page
+    assert "The rule no longer denies 1 tool on 1 target: echo." in page
+    assert "From then on, of 1 such call: 1 allowed." in page
+    answer = {**form, "shown": shown_in(page)}
+    page = superuser_client.post(f"{LIST}{rule.key}/edit/", answer).content.decode()
+    assert "tick the box" in page
+    assert PolicyRule.objects.get(key=rule.key).version == 1
+
+
+def test_a_rule_is_retired_after_what_that_opens_was_read(
+    superuser_client: Client, principal: Principal
+) -> None:
+    add_runner(principal, "build", "bash.exec", "echo")
+    fields = RuleFields("deny", tool="bash.exec", target_id="target_build", reason="closed")
+    rule = create_rule(fields, actor="t")
+    with pytest.raises(PolicyDenied):
+        admit_call(tool_call_request(principal, "bash.exec", {}, target_id="target_build"))
+    retire = f"{LIST}{rule.key}/retire/"
+    assert f'href="{retire}"' in superuser_client.get(f"{LIST}{rule.pk}/change/").content.decode()
+    page = superuser_client.get(retire).content.decode()
+    assert "The rule no longer denies 1 tool on 1 target: bash.exec." in page
+    assert "From then on, of 1 such call: 1 held for a confirmation." in page
+    assert "Without the rule, 1 of 1 recorded call would have been decided otherwise." in page
+    shown = shown_in(page)
+    assert "understood" not in page
+
+    def is_active() -> bool:
+        return PolicyRule.objects.filter(key=rule.key, retired_at=None).exists()
+
+    superuser_client.post(retire)
+    superuser_client.post(retire, {"shown": "0" * 64})
+    assert is_active()
+    allow = replace(fields, verdict="allow", target_id="", reason="open")
+    other = create_rule(allow, actor="t")
+    assert "1 allowed" in superuser_client.post(retire, {"shown": shown}).content.decode()
+    assert is_active()
+    retire_rule(other.key, actor="t")
+    assert superuser_client.post(retire, {"shown": shown}).status_code == 302
+    assert not is_active()
+    again = superuser_client.post(retire, {"shown": shown}, follow=True).content.decode()
+    assert "There is no active rule" in again
+
+
+def test_a_wide_rule_is_retired_with_a_tick_and_without_its_token_too(
+    superuser_client: Client,
+) -> None:
+    create_token(name="agent")
+    scope = {"scope": "agent", "scope_id": f"token:{Token.objects.get().id}"}
+    rule = create_rule(RuleFields("deny", tool="*", reason="closed", **scope), actor="t")
+    Token.objects.all().delete()
+    retire = f"{LIST}{rule.key}/retire/"
+    page = superuser_client.get(retire).content.decode()
+    assert re.search(
+        r"The rule no longer denies \d+ tools on 1 target and every target added", page
+    )
+    answer = {"shown": shown_in(page)}
+    assert "tick the box" in superuser_client.post(retire, answer).content.decode()
+    assert superuser_client.post(retire, {**answer, "understood": "yes"}).status_code == 302
+    assert not PolicyRule.objects.filter(retired_at=None).exists()
 
 
 @pytest.mark.parametrize(

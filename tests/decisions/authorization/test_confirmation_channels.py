@@ -285,7 +285,7 @@ def test_a_rule_is_created_changed_and_retired_in_the_admin(superuser_client: Cl
     post_twice(superuser_client, edit, {**form, "verdict": "confirm"})
     shown = superuser_client.get(f"/admin/decisions/policyrule/{rule.key}/change/").content.decode()
     assert shown.count("no forms") >= 2
-    superuser_client.post(f"/admin/decisions/policyrule/{rule.key}/retire/")
+    post_twice(superuser_client, f"/admin/decisions/policyrule/{rule.key}/retire/", {})
     assert not PolicyRule.objects.filter(retired_at__isnull=True).exists()
     assert [row.created_by for row in PolicyRule.objects.order_by("version")] == ["admin:boss"] * 2
 
