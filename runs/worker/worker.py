@@ -36,11 +36,11 @@ from runs.journal.claimed_steps import read_claimed_steps
 from runs.journal.outcome import fail_with_internal_error
 from runs.lifecycle.slots import ensure_slots
 from runs.live import broadcaster
-from runs.models import Worker
+from runs.models import Run, RunStatus, Worker
 from runs.queue import leases
 from runs.queue.dispatch_order import next_run
 from runs.queue.eligibility import serves_some_only
-from runs.queue.leases import Lease, LeaseLost
+from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
 from runs.queue.redispatch import Redispatcher
 from runs.sessions import held_pages, pooled
 from runs.worker import work_sharing
@@ -68,6 +68,8 @@ class WorkerProcess:
         self._claiming = threading.Lock()  # threads that claim at once would all find the same run
         self._helping = threading.Lock()
         self._active: set[Execution] = set()
+        self._claimed: set[str] = set()  # ids of the runs from their claim on, until they are done
+        self._claim_failed_at: float | None = None
         self._stopping = threading.Event()
         self.heartbeat = Heartbeat(
             worker_id or new_id("wrk_"),
@@ -147,10 +149,7 @@ class WorkerProcess:
         # With every slot taken by this worker's own runs, each claims the next one when it ends.
         while not self.draining and self._count_own_runs() < settings.MAX_CONCURRENT_RUNS:
             hit("before_claim")
-            with self._claiming:
-                # The drain may have begun while this thread waited for others to claim.
-                may_claim = not self.draining
-                lease = leases.claim_run(self.worker_id, read_claimed_steps) if may_claim else None
+            lease = self._claim()
             if lease is None:
                 break
             hit("after_claim")
@@ -158,11 +157,29 @@ class WorkerProcess:
             if lease.epoch == 1:
                 waited = datetime.now(UTC) - lease.run.created_at
                 metrics.run_claimed(lease.run.template_id, waited.total_seconds())
-            self._execute(lease)
+            try:
+                self._execute(lease)
+            finally:
+                self._claimed.discard(lease.run.id)
         if not claimed and serves_some_only() and not self.draining:
             self._redispatcher.run_claimed()  # the wake-up may be for a template served elsewhere
         self._help()
         return claimed
+
+    def _claim(self) -> Lease | None:
+        with self._claiming:
+            if self.draining:  # since this thread waited for others to claim
+                return None
+            try:
+                lease = leases.claim_run(self.worker_id, read_claimed_steps)
+            except _UNAVAILABLE as error:
+                log.warning("the database is unavailable; no run is claimed: %s", error)
+                self._claim_failed_at = time.monotonic()
+                connection.close()
+                return None
+            if lease is not None:
+                self._claimed.add(lease.run.id)
+            return lease
 
     def _help(self) -> None:
         """Execute steps of other workers' shared runs while this worker has no run of its own."""
@@ -234,7 +251,29 @@ class WorkerProcess:
     # --- periodic checks --------------------------------------------------------------------------
 
     def _watch_leases_and_queue(self) -> None:
-        self._repeat(self.heartbeat.check_leases, self._poll)
+        self._repeat(self.heartbeat.check_leases, self._release_unanswered_claim, self._poll)
+
+    def _release_unanswered_claim(self) -> None:
+        """Release the run of a claim that was committed although the connection broke before the
+        answer: this worker does not execute it, and keeps its lease.
+
+        The server may commit it some time after the connection broke.
+        """
+        failed_at = self._claim_failed_at
+        if failed_at is None:
+            return
+        with self._claiming:
+            known = self._claimed | self.heartbeat.unreleased_runs()
+            for run in Run.objects.filter(lease_owner=self.worker_id, status=RunStatus.RUNNING):
+                if run.id not in known:
+                    lease = Lease(run, self.worker_id, ClaimedSteps([], []))
+                    leases.release_lease(
+                        lease, reason="its claim was not answered", active_ms=run.active_ms
+                    )
+            if self._claim_failed_at == failed_at and (
+                time.monotonic() - failed_at > settings.LEASE_LOST_S
+            ):
+                self._claim_failed_at = None
 
     def _maintain_sessions(self) -> None:
         """On a thread of its own: lease checks must not wait for a page that reads its state."""

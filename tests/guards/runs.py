@@ -478,9 +478,20 @@ _TOOL_CALLS = (
     Guard(
         "drain-claims-nothing",
         "A thread that waits to claim when the drain begins claims nothing",
-        Patch("runs/worker/worker.py", old="may_claim = not self.draining", new="may_claim = True"),
+        Patch(
+            "runs/worker/worker.py",
+            old="if self.draining:  # since this thread",
+            new="if False:  # since this thread",
+        ),
         failing_test="tests/runs/worker/test_worker.py::"
         "test_a_thread_that_waits_to_claim_during_a_drain_claims_nothing",
+    ),
+    Guard(
+        "unanswered-claim-released",
+        "A run whose claim was committed although the connection broke is released",
+        Patch("runs/worker/worker.py", old=" self._release_unanswered_claim,", new=""),
+        failing_test="tests/runs/worker/test_worker.py::"
+        "test_a_claim_that_was_committed_without_an_answer_is_released_and_executed",
     ),
     Guard(
         "call-start-epoch",
@@ -2405,8 +2416,8 @@ _RETENTION = (
         "A worker that receives no wake-up looks for runs without one",
         Patch(
             "runs/worker/worker.py",
-            old="self._repeat(self.heartbeat.check_leases, self._poll)",
-            new="self._repeat(self.heartbeat.check_leases)",
+            old="self._release_unanswered_claim, self._poll)",
+            new="self._release_unanswered_claim)",
         ),
         failing_test="tests/runs/worker/test_worker.py::test_a_run_without_a_wakeup_is_still_claimed",
     ),

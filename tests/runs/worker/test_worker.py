@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import OperationalError
@@ -19,6 +20,7 @@ from runs.execution.running_steps import RunningSteps
 from runs.journal import lease_expiry, writer
 from runs.models import Run, RunStep, Slot, Worker
 from runs.queue import leases
+from runs.queue.leases import Lease
 from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.waiting import wait_until
@@ -300,6 +302,26 @@ def test_a_session_that_fails_to_close_keeps_no_slot(
     wait_until(started_steps)
     cancel_run(principal=principal, run_id=run_id)
     thread.join(5)
+    assert taken_slots() == []
+
+
+def test_a_claim_that_was_committed_without_an_answer_is_released_and_executed(
+    submit: Submit, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit("ok")
+    original = leases.claim_run
+
+    def lose_the_answer(*args: Any) -> Lease | None:
+        monkeypatch.setattr(leases, "claim_run", original)
+        original(*args)
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(leases, "claim_run", lose_the_answer)
+    assert worker.work() == 0
+    wait_until(lambda: fresh(run_id).lease_owner is None)
+    assert worker.work() == 1
+    run = fresh(run_id)
+    assert (run.status, run.epoch, run.times_lost) == ("succeeded", 3, 0)
     assert taken_slots() == []
 
 
