@@ -19,7 +19,7 @@ help: ## list the targets
 setup: ## install what running needs: .venv, packages, Chromium
 	@$(PYTHON) .ci/setup.py run
 
-setup-tests: ## also install what the tests need: PostgreSQL, Redis, ripgrep, bubblewrap, tools
+setup-tests: ## also install what the tests need: PostgreSQL, Redis, pgbouncer, ripgrep, bubblewrap, tools
 	@$(PYTHON) .ci/setup.py test
 
 run: setup ## start all services, run the demo, serve until Ctrl-C (ONCE=1: stop after the demo)

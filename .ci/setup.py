@@ -36,6 +36,7 @@ OPTIONAL_PROGRAMS = {
     "bubblewrap": "no bubblewrap: the tests of the runner's sandbox are skipped",
     "docker-compose": "no docker-compose: the test that compose.yaml is valid is skipped",
     "nginx": "no nginx: the tests of the proxy's configuration are skipped",
+    "pgbouncer": "no pgbouncer: the tests with a pooler are skipped",
 }
 APT = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120")
 
@@ -156,8 +157,8 @@ def stamp(level: str) -> str:
 
 def install_servers() -> None:
     """Install the programs of the tests: PostgreSQL, Redis, ripgrep (tests compare with it),
-    bubblewrap (the runner's sandbox), docker-compose (it validates compose.yaml) and nginx (it runs
-    the proxy's configuration).
+    bubblewrap (the runner's sandbox), docker-compose (it validates compose.yaml), nginx (it runs
+    the proxy's configuration) and pgbouncer (a pooler of PostgreSQL's connections).
 
     Servers that are running are not changed.
     """
@@ -192,6 +193,7 @@ def missing_programs() -> list[str]:
         "bubblewrap": shutil.which("bwrap"),
         "docker-compose": shutil.which("docker-compose"),
         "nginx": shutil.which("nginx") or Path("/usr/sbin/nginx").exists(),
+        "pgbouncer": shutil.which("pgbouncer") or Path("/usr/sbin/pgbouncer").exists(),
     }
     return [package for package, found in programs.items() if not found]
 

@@ -72,7 +72,16 @@ else:
     _database = env.db_url("DATABASE_URL")
     # As in libpq's URIs, the host can be the percent-encoded directory of a socket.
     _database["HOST"] = unquote(_database.get("HOST") or "")
-DATABASES = {"default": {**_database, "CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}}
+# Each transaction may get another connection of the server, as with PgBouncer in transaction mode.
+TRANSACTION_POOLING = not EMBEDDED and env.bool("CONTINUITY_TRANSACTION_POOLING", False)
+DATABASES = {
+    "default": {
+        **_database,
+        "CONN_MAX_AGE": 600,
+        "CONN_HEALTH_CHECKS": True,
+        "DISABLE_SERVER_SIDE_CURSORS": TRANSACTION_POOLING,
+    }
+}
 DATABASE_LOCK_TIMEOUT_MS = 20_000  # of calls on PostgreSQL; `timeout` above is that of SQLite
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -19,6 +19,7 @@ OPTIONAL = {
     "bubblewrap": "bwrap",
     "docker-compose": "docker-compose",
     "nginx": "nginx",
+    "pgbouncer": "pgbouncer",
 }
 # Debian's administrative programs are not on every user's PATH.
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin"

@@ -31,6 +31,7 @@ VENDOR = {
     ),
     "decisions/infra/lock_timeout.py": ("decisions/infra/*",),
     "decisions/infra/preconditions.py": ("runs/admission/*",),
+    "runs/installation/home/pooling.py": ("decisions/infra/*",),
     "decisions/migrations/*": ("decisions/audit/test_append_only_rows.py", "decisions/models/*"),
     "decisions/models/audit.py": ("decisions/admin/test_audit_log.py",),
     "decisions/models/audit_triggers.py": ("decisions/audit/test_triggers.py",),

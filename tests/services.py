@@ -26,6 +26,8 @@ import psycopg
 from runs.installation.home.redis_server import find_binary
 
 START_TIMEOUT_S = 20.0
+# Debian's administrative programs are not on every user's PATH.
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
 # Stops the server when this process exits for any reason: `read` returns when the pipe is closed.
 _LEASH = 'read -r _; kill -"$3" "$1" 2>/dev/null; sleep 0.3; rm -rf "$2"'
 
@@ -169,9 +171,7 @@ class PostgresServer(Server):
 
     def make(self) -> None:
         """Create the cluster, start the server and create the database."""
-        if os.getuid() == 0:
-            nobody = pwd.getpwnam("nobody")
-            os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
+        _give_to_nobody(self.folder)
         options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-sync"]
         command = self._as_nobody("initdb", *options, "--locale=C", str(self.folder / "data"))
         made = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, check=False)
@@ -193,12 +193,7 @@ class PostgresServer(Server):
         return True
 
     def _as_nobody(self, program: str, *arguments: str) -> list[str]:
-        """Return a command line that runs as an unprivileged user; PostgreSQL refuses root."""
-        command = [str(postgres_folder() / program), *arguments]
-        if os.getuid() != 0:
-            return command
-        group = f"--regid={pwd.getpwnam('nobody').pw_gid}"
-        return ["setpriv", "--reuid=nobody", group, "--clear-groups", "--", *command]
+        return as_nobody(str(postgres_folder() / program), *arguments)
 
 
 class DurablePostgresServer(PostgresServer):
@@ -207,7 +202,68 @@ class DurablePostgresServer(PostgresServer):
     careless = ()
 
 
+class PgBouncerServer(Server):
+    """A PgBouncer in front of the databases of a PostgreSQL server on 127.0.0.1.
+
+    Args:
+        postgres_port: the server's port.
+        mode: its pool_mode.
+        size: the connections to the server, for each database.
+    """
+
+    at_once = signal.SIGTERM
+
+    def __init__(
+        self, folder: Path, *, postgres_port: int, mode: str = "transaction", size: int = 4
+    ) -> None:
+        super().__init__(folder)
+        settings = {
+            "listen_addr": "127.0.0.1",
+            "listen_port": self.port,
+            "unix_socket_dir": "",
+            "auth_type": "trust",
+            "auth_file": folder / "users",
+            "pool_mode": mode,
+            "default_pool_size": size,
+            "max_client_conn": 1000,
+        }
+        (folder / "users").write_text('"postgres" ""\n')
+        lines = [f"{name} = {value}" for name, value in settings.items()]
+        databases = f"[databases]\n* = host=127.0.0.1 port={postgres_port}\n"
+        (folder / "pgbouncer.ini").write_text("\n".join([databases, "[pgbouncer]", *lines, ""]))
+        _give_to_nobody(folder)
+
+    def command(self) -> Sequence[str]:
+        """Return the command line."""
+        assert PGBOUNCER is not None
+        return as_nobody(PGBOUNCER, str(self.folder / "pgbouncer.ini"))
+
+    def answers(self) -> bool:
+        """Return whether the pooler accepts connections."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return True
+        except OSError:
+            return False
+
+
 Kind = TypeVar("Kind", bound=Server)
+
+
+def as_nobody(*command: str) -> list[str]:
+    """Return a command line that runs as an unprivileged user; PostgreSQL and PgBouncer refuse
+    root.
+    """
+    if os.getuid() != 0:
+        return [*command]
+    group = f"--regid={pwd.getpwnam('nobody').pw_gid}"
+    return ["setpriv", "--reuid=nobody", group, "--clear-groups", "--", *command]
+
+
+def _give_to_nobody(folder: Path) -> None:
+    if os.getuid() == 0:
+        nobody = pwd.getpwnam("nobody")
+        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
 
 
 def postgres_folder() -> Path:
@@ -249,7 +305,20 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @contextlib.contextmanager
-def served(kind: type[Kind], begin: Callable[[Kind], None]) -> Iterator[Kind]:
+def pgbouncer_server(
+    *, postgres_port: int, mode: str = "transaction", size: int = 4
+) -> Iterator[PgBouncerServer]:
+    """Yield a PgBouncer in front of a PostgreSQL server for the length of the block."""
+
+    def make(folder: Path) -> PgBouncerServer:
+        return PgBouncerServer(folder, postgres_port=postgres_port, mode=mode, size=size)
+
+    with served(make, PgBouncerServer.start) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def served(kind: Callable[[Path], Kind], begin: Callable[[Kind], None]) -> Iterator[Kind]:
     folder = Path(tempfile.mkdtemp(prefix="cty-server-", dir="/tmp"))
     server = kind(folder)
     try:

@@ -29,14 +29,19 @@ def blob_lock(name: str, *, shared: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _advisory(number: int, shared: bool) -> Iterator[None]:
-    """Hold a session-level advisory lock on a connection of its own, closed at the end: the calling
-    threads do not close stale connections, so a reused one could be dead.
+    """Hold an advisory lock in a transaction on a connection of its own, closed at the end: the
+    calling threads do not close stale connections, so a reused one could be dead. A lock of the
+    session would stay with a pooler's connection, which others use next.
     """
     kind = "_shared" if shared else ""
     with contextlib.closing(connection.copy()) as own:
+        own.set_autocommit(False)
         with own.cursor() as cursor:
-            cursor.execute(f"SELECT pg_advisory_lock{kind}(%s)", [number])
-        yield
+            cursor.execute(f"SELECT pg_advisory_xact_lock{kind}(%s)", [number])
+        try:
+            yield
+        finally:
+            own.rollback()
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Server-side prepared PostgreSQL statements, for the few that every claim, call and step runs.
 
-The ORM compiles its SQL on every call, which takes longer than these statements take to run.
+The ORM compiles its SQL on every call, which takes longer than these statements take to run. With
+TRANSACTION_POOLING they are not prepared: the next one may reach another connection of the server.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
+from django.conf import settings
 from django.db import connection
 from django.db.models import JSONField, Model
 
@@ -85,7 +87,7 @@ def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | Non
     The server binds the parameters and prepares the statement, because planning is half of the
     statement's time. Errors are Django's database errors.
     """
-    with _prepared(statement, params, _thread_cursor.on) as cursor:
+    with _executed(statement, params, _thread_cursor.on) as cursor:
         row: tuple[Any, ...] | None = cursor.fetchone()
     return row
 
@@ -112,9 +114,15 @@ def _new_cursor(raw: Connection[Any]) -> Cursor[Any]:
 
 
 @contextmanager
-def _prepared(
+def _executed(
     statement: str, params: list[Any], cursor_on: Callable[[Connection[Any]], Cursor[Any]]
-) -> Iterator[Cursor[Any]]:
+) -> Iterator[Any]:
+    if settings.TRANSACTION_POOLING:
+        # Django's cursor prepares nothing, and limits the statement's wait for locks.
+        with connection.cursor() as cursor:
+            cursor.execute(statement, params)
+            yield cursor
+        return
     connection.ensure_connection()
     raw: Connection[Any] = connection.connection
     raw.prepare_threshold = 0  # Django sets None, which its own cursors need
@@ -134,7 +142,7 @@ def fetch_rows(model: type[ModelRow], statement: str, params: list[Any]) -> list
     names = [field.attname for field in fields]
     is_json = [isinstance(field, JSONField) for field in fields]
     # Not on the thread's cursor, which would keep the rows in memory.
-    with _prepared(statement, params, _new_cursor) as cursor:
+    with _executed(statement, params, _new_cursor) as cursor:
         found = cursor.fetchall()
     return [
         model.from_db(

@@ -7,6 +7,7 @@ from tests.guards.guard import Guard, Patch
 UPLOADS = "tests/artifacts/api/test_uploads.py"
 DOWNLOADS = "tests/artifacts/api/test_downloads.py"
 ARTIFACTS = "tests/artifacts/storage/test_artifacts.py"
+POOLING = "tests/decisions/infra/test_transaction_pooling.py"
 S3 = "tests/artifacts/storage/test_s3.py"
 ADMIN_ARTIFACTS = "tests/artifacts/admin/test_artifact_pages.py"
 MCP_HTTP = "tests/contract/test_mcp_http.py"
@@ -1800,6 +1801,30 @@ _LIVE_GUARDS = (
         Patch("config/asgi.py", old="limit_lock_waits()\n", new=""),
         failing_test="tests/decisions/infra/test_lock_timeout.py"
         "::test_a_call_answers_503_if_a_lock_is_not_released_in_time",
+    ),
+    Guard(
+        "pooled-statements-not-prepared",
+        "Behind a pooler in transaction mode, no statement is prepared",
+        Patch(
+            "decisions/infra/prepared_statements.py",
+            old="if settings.TRANSACTION_POOLING:",
+            new="if False:",
+        ),
+        failing_test=f"{POOLING}::test_transitions_of_many_clients_share_the_connections",
+    ),
+    Guard(
+        "pooled-lock-timeout",
+        "The lock limit of a call does not stay on a pooled connection",
+        Patch("decisions/infra/lock_timeout.py", old='f"SET LOCAL', new='f"SET'),
+        failing_test=f"{POOLING}::test_the_lock_limit_of_calls_does_not_reach_other_clients",
+    ),
+    Guard(
+        "pooled-blob-lock",
+        "The lock of a blob does not stay on a pooled connection",
+        Patch(
+            "artifacts/storage/blob_lock.py", old="pg_advisory_xact_lock", new="pg_advisory_lock"
+        ),
+        failing_test=f"{POOLING}::test_a_blob_lock_leaves_no_lock_on_the_connection_of_the_pool",
     ),
     Guard(
         "live-viewers",

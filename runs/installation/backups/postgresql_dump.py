@@ -13,6 +13,7 @@ from django.db import DatabaseError, connection, connections
 
 from runners.child_environment import child_environment
 from runs.installation.home.errors import BackupError
+from runs.installation.home.pooling import pools_transactions
 
 NAME = "database.dump"
 _OTHERS = """
@@ -83,6 +84,11 @@ def _run(program: str, *options: str, file: Path | None = None) -> None:
         raise BackupError(
             f"{program} cannot be given the sslpassword of DATABASE_URL. Use a client key without a"
             " password, which only its owner can read."
+        )
+    if pools_transactions():
+        raise BackupError(
+            f"DATABASE_URL is a pooler in transaction mode, where the settings of {program} would"
+            " stay for other clients. Repeat with the server's own address as DATABASE_URL."
         )
     if shutil.which(program) is None:
         raise BackupError(

@@ -33,7 +33,8 @@ from runs.installation.home import redis_server
 from runs.installation.home.errors import PortTaken
 from runs.installation.home.listen import FIRST_PORT, listen
 from runs.installation.home.paths import home_paths
-from runs.installation.home.prepare import unapplied_migrations
+from runs.installation.home.pooling import pools_transactions
+from runs.installation.home.prepare import POOLING_NOT_SET, unapplied_migrations
 from runs.installation.home.safety import KEY_LENGTH_MIN
 from runs.installation.home.state import live_info
 from runs.queries.totals import count_inconsistent_totals, missing_triggers
@@ -62,6 +63,8 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_home()
     yield check_keys()
     yield check_database()
+    if not settings.EMBEDDED:
+        yield check_pooling()
     yield check_totals()
     yield check_tokens()
     yield check_audit()
@@ -149,6 +152,24 @@ def check_database() -> CheckResult:
         what = f"{kind} {where} lacks {len(missing)} migrations"
         return CheckResult("bad", "database", what, "Run `manage.py migrate`.")
     return CheckResult("ok", "database", f"{kind} {where}, schema up to date")
+
+
+def check_pooling() -> CheckResult:
+    """Compare CONTINUITY_TRANSACTION_POOLING with the pooler in front of the database, if any."""
+    try:
+        is_pooled = pools_transactions()
+    except DatabaseError:
+        return CheckResult("note", "pooling", "not checked: see the database")
+    if is_pooled and not settings.TRANSACTION_POOLING:
+        what, _, recovery = POOLING_NOT_SET.partition(". ")
+        return CheckResult("bad", "pooling", what, recovery)
+    if is_pooled:
+        return CheckResult("ok", "pooling", "a pooler in transaction mode, as configured")
+    if settings.TRANSACTION_POOLING:
+        what = "CONTINUITY_TRANSACTION_POOLING is set, but no pooler in transaction mode was found"
+        recovery = "If there is none, unset it: prepared statements make runs faster."
+        return CheckResult("note", "pooling", what, recovery)
+    return CheckResult("ok", "pooling", "each connection is a session of the database")
 
 
 def check_totals() -> CheckResult:

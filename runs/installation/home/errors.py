@@ -3,6 +3,7 @@
 StackError
 ├── HomeUnusable        CONTINUITY_HOME cannot be created or written
 ├── MigrationsMissing   the database of DATABASE_URL needs `manage.py migrate`
+├── PoolingNotSet       the database's pooler needs CONTINUITY_TRANSACTION_POOLING
 ├── UnsafeStart         the settings would expose the installation
 ├── PortTaken           the requested port cannot be listened on
 ├── ServiceFailed       redis, web, worker or scheduler did not start
@@ -22,6 +23,10 @@ class HomeUnusable(StackError):
 
 class MigrationsMissing(StackError):
     """The database's schema is older than the code."""
+
+
+class PoolingNotSet(StackError):
+    """The database is behind a pooler in transaction mode, which the settings do not say."""
 
 
 class UnsafeStart(StackError):

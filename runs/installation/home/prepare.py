@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,15 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from runs.installation.home.errors import HomeUnusable, MigrationsMissing
+from runs.installation.home.errors import HomeUnusable, MigrationsMissing, PoolingNotSet
 from runs.installation.home.locks import locked
 from runs.installation.home.paths import HomePaths, home_paths
+from runs.installation.home.pooling import pools_transactions
 
+POOLING_NOT_SET = (
+    "DATABASE_URL is a pooler in transaction mode. Set CONTINUITY_TRANSACTION_POOLING=true for all"
+    " processes, or let it pool sessions (PgBouncer: pool_mode = session)."
+)
 _checked_databases: set[str] = set()
 
 
@@ -29,6 +35,7 @@ def prepare_home() -> None:
     Raises:
         HomeUnusable: The home cannot be created or written, or its database cannot be migrated.
         MigrationsMissing: The database of DATABASE_URL needs `manage.py migrate`.
+        PoolingNotSet: The database's pooler needs CONTINUITY_TRANSACTION_POOLING.
     """
     paths = home_paths()
     try:
@@ -42,6 +49,7 @@ def prepare_home() -> None:
         ) from exc
     if not settings.EMBEDDED:
         check_migrations()
+        check_pooling()
 
 
 def create_folders(paths: HomePaths) -> None:
@@ -89,6 +97,18 @@ def check_migrations() -> None:
             f" ({missing[0]}, …). Run `manage.py migrate` once, then start again."
         )
     _checked_databases.add(url)
+
+
+def check_pooling() -> None:
+    """Check that a pooler in transaction mode is configured: without the setting, prepared
+    statements of other clients would be executed. A database that does not answer is not checked.
+
+    Raises:
+        PoolingNotSet: It is not configured.
+    """
+    with suppress(DatabaseError):
+        if not settings.TRANSACTION_POOLING and pools_transactions():
+            raise PoolingNotSet(POOLING_NOT_SET)
 
 
 def _migrate_embedded(paths: HomePaths) -> None:

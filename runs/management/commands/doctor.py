@@ -25,7 +25,7 @@ from runners.browser.pool.chromium import (
 )
 from runners.browser.pool.driver import browser_environment, start_driver
 from runs.installation.health.checks import CheckResult, run_checks
-from runs.installation.home.errors import StackError
+from runs.installation.home.errors import PoolingNotSet, StackError
 from runs.installation.home.prepare import prepare_home
 
 PAGE = "<p id=p>0</p><script>p.textContent = [6, 7].reduce((a, b) => a * b)</script>"
@@ -43,7 +43,9 @@ class Command(BaseCommand):
         """Print a line per check, and below each that is not ok what to do."""
         try:
             prepare_home()
-            results = []
+            results: list[CheckResult] = []
+        except PoolingNotSet:
+            results = []  # a check reports it
         except StackError as problem:
             results = [CheckResult("bad", "home", str(problem))]
             self._show(results[0])

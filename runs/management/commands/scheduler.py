@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from decisions.audit.sealer import Sealer
+from runs.installation.home.prepare import check_pooling
 from runs.scheduler.jobs import Scheduler
 from runs.webhooks.deliverer import Deliverer
 
@@ -20,6 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until a signal."""
+        check_pooling()
         scheduler = Scheduler()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: scheduler.stopping.set())

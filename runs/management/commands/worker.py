@@ -7,9 +7,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 from django.utils.module_loading import import_string
 
 from decisions.infra.ids import new_id
+from runs.installation.home.prepare import check_pooling
 from runs.queue.eligibility import unknown_template_names
 from runs.queue.wakeups import SHARED_QUEUE, worker_queue
 
@@ -26,6 +28,8 @@ class Command(BaseCommand):
             raise CommandError(
                 f"CONTINUITY_WORKER_TEMPLATES names unknown templates: {', '.join(unknown)}."
             )
+        check_pooling()
+        connection.close()  # of this thread, which needs it no more
         worker_id = new_id("wrk_")
         os.environ["CONTINUITY_WORKER_ID"] = worker_id
         # Django's checks of urls and admin do not concern a worker; `manage.py check` runs them.
