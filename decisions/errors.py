@@ -28,6 +28,7 @@
     ├── Conflict              the resource is not in the state that the call needs
     │   ├── VersionConflict   it was changed since the caller read it (S2)
     │   ├── NotAsShown        the answer names another digest than that of the decision
+    │   │   └── DecisionOutdated   what its call works on has changed since the request
     │   ├── OutcomeReported   the decision has another outcome already (S2)
     │   ├── DecisionNotConfirmed  the decision needs a confirmation first (S2)
     │   └── IdempotencyConflict   the key was used for another body (S2)
@@ -283,12 +284,23 @@ class NotAsShown(Conflict):
     code = "shown_digest_mismatch"
     recovery = "Read the decision to its last page, then answer with the digest that it shows."
 
-    def __init__(self, decision_id: int) -> None:
+    def __init__(self, decision_id: int, message: str = "") -> None:
         super().__init__(
-            f"Decision {decision_id} was not decided: read it to its last page, and answer with the"
-            " digest of what is shown there.",
+            message
+            or f"Decision {decision_id} was not decided: read it to its last page, and answer with"
+            " the digest of what is shown there.",
             details={"decisionId": decision_id},
         )
+
+
+class DecisionOutdated(NotAsShown):
+    """What the call of a decision works on has changed since the call was requested."""
+
+    recovery = "Make the call again, or have its run request it anew; then answer the new decision."
+
+    def __init__(self, decision_id: int, change: str) -> None:
+        message = f"Decision {decision_id} cannot be confirmed any more. {change}"
+        super().__init__(decision_id, message)
 
 
 class OutcomeReported(Conflict):

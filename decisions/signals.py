@@ -6,5 +6,6 @@ from django.dispatch import Signal
 
 # A decision now waits for a person; argument: `confirmation` (with its decision).
 confirmation_opened = Signal()
-# A decision was confirmed or refused, or expired; argument: `confirmation` (with its decision).
+# A decision was confirmed or refused, has expired, or is requested anew; argument: `confirmation`
+# (with its decision).
 decision_resolved = Signal()

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from decisions.admin.acting import actor_of
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.confirmations import ANSWERS, RENEW, decide
 from decisions.authorization.decision_pages import decision_page
 from decisions.errors import Refused
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind
@@ -138,42 +138,41 @@ class DecisionAdmin(ReadOnlyAdmin):
         return request.user.has_perm(MAY_DECIDE)
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, with those of the actions confirm and refuse."""
-        actions = {"confirm": confirm, "refuse": refuse}
+        """Return the admin's URLs, with those of the answers to a decision."""
         return [
             *(
                 path(
-                    f"<int:decision_id>/{name}/",
-                    self.admin_site.admin_view(self._view_of(action)),
-                    name=f"decisions_decision_{name}",
+                    f"<int:decision_id>/{answer}/",
+                    self.admin_site.admin_view(self._view_of(answer)),
+                    name=f"decisions_decision_{answer}",
                 )
-                for name, action in actions.items()
+                for answer in ANSWERS
             ),
             *super().get_urls(),
         ]
 
-    def _view_of(self, action: Callable[..., Confirmation]) -> Callable[..., HttpResponse]:
+    def _view_of(self, answer: str) -> Callable[..., HttpResponse]:
         def view(request: HttpRequest, decision_id: int) -> HttpResponse:
             if request.method != "POST":
                 return HttpResponseNotAllowed(["POST"])
             if not self.has_decide_permission(request):
                 raise PermissionDenied
-            self._decide(request, action, decision_id)
+            self._decide(request, answer, decision_id)
             return redirect(reverse("admin:decisions_decision_change", args=[decision_id]))
 
         return view
 
-    def _decide(
-        self, request: HttpRequest, action: Callable[..., Confirmation], decision_id: int
-    ) -> None:
-        by = actor_of(request)
+    def _decide(self, request: HttpRequest, answer: str, decision_id: int) -> None:
+        by, shown = actor_of(request), request.POST.get("shown")
         try:
-            shown = request.POST.get("shown")
-            confirmation = action(decision_id=decision_id, by=by, how="admin", shown=shown)
+            confirmation = decide(
+                answer=answer, decision_id=decision_id, by=by, how="admin", shown=shown
+            )
         except Refused as refusal:
             self.message_user(request, refusal.message, messages.WARNING)
         else:
             message = f"Decision {decision_id} is {confirmation.status}."
+            message += " Its run requests a new one." if answer == RENEW else ""
             self.message_user(request, message, messages.SUCCESS)
 
     def changelist_view(

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils.module_loading import import_string
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
+from decisions.authorization.changes import current_basis, stored_basis
 from decisions.authorization.genuine_answers import is_confirmed
 from decisions.authorization.policy import Verdict, current_policy
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     check_showable,
-    open_basis,
     seal_arguments,
 )
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
@@ -56,7 +55,8 @@ class ToolCallRequest:
         display_args: what records and events have instead of args, where those have secrets.
         shown_args: what the confirming person sees instead of args: secrets stand in it by name.
         is_builtin: the tool is built in, whatever target it works on.
-        target_state: what changes with every change of the target; empty where there is none.
+        target_state: the target's id and, after a blank, what changes with every change of it;
+            empty where there is no target.
     """
 
     principal_id: str
@@ -233,25 +233,13 @@ def _is_outdated(confirmation: Confirmation) -> bool:
     """Tell whether what the call works on has changed since its confirmation was requested."""
     if confirmation.status in _NEGATIVE or confirmation.used_at is not None:
         return False
-    basis = _current_basis(confirmation.decision)
-    return basis is not None and basis != _stored_basis(confirmation.decision)
+    basis = current_basis(confirmation.decision)
+    return basis is not None and basis != stored_basis(confirmation.decision)
 
 
 def confirmed_basis(confirmation: Confirmation | None) -> str | None:
     """Return the digest of what a confirmed call may work on (`ToolContext.confirmed_basis`)."""
-    return None if confirmation is None else _stored_basis(confirmation.decision) or ""
-
-
-def _stored_basis(decision: Decision) -> str | None:
-    try:
-        return open_basis(decision)
-    except CannotBeShown:
-        return None
-
-
-def _current_basis(decision: Decision) -> str | None:
-    basis_of: Callable[[Decision], str | None] = import_string(settings.CONTINUITY_CALL_BASIS)
-    return basis_of(decision)
+    return None if confirmation is None else stored_basis(confirmation.decision) or ""
 
 
 def request_confirmation(call: ToolCallRequest, authorization: Authorization) -> Confirmation:
@@ -264,7 +252,7 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
     if authorization.forged is not None:
         confirmations.record_forged(authorization.forged, call.principal_id)
     if authorization.supersedes is not None:
-        Decision.objects.filter(pk=authorization.supersedes).update(deed_key=None)
+        confirmations.supersede(authorization.supersedes, by=call.principal_id)
     decision = Decision(
         tenant_id=call.tenant_id,
         workspace_id=call.workspace_id,
@@ -284,9 +272,10 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
         created_at=now,
     )
     shown = call.args if call.shown_args is None else call.shown_args
-    decision.sealed_arguments = seal_arguments(decision, shown)
-    if (basis := _current_basis(decision)) is not None:
-        decision.sealed_arguments = seal_arguments(decision, shown, basis)
+    decision.sealed_arguments = seal_arguments(decision, shown)  # the basis is computed from them
+    decision.sealed_arguments = seal_arguments(
+        decision, shown, current_basis(decision), target_state=call.target_state
+    )
     decision.save(force_insert=True)
     return confirmations.open_confirmation(decision, args_digest=call.digest).confirmation
 

@@ -18,14 +18,23 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
+from decisions.authorization.changes import change_since_request, current_basis
 from decisions.authorization.genuine_answers import Answer, answer_mac, is_confirmed
 from decisions.authorization.sealed_arguments import CannotBeShown, is_shown_digest
-from decisions.errors import Conflict, DecisionNotFound, Forbidden, NotAsShown
+from decisions.errors import (
+    Conflict,
+    DecisionNotFound,
+    DecisionOutdated,
+    Forbidden,
+    NotAsShown,
+)
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, Delivery
 from decisions.security.keys import mac
 from decisions.signals import confirmation_opened, decision_resolved
 
 BATCH_SIZE = 200  # confirmations per call of `expire_due`
+RENEW = "renew"
+ANSWERS = ("confirm", "refuse", RENEW)  # what a person answers (`decide`)
 DIGEST_PURPOSE = "confirm"  # key-derivation purpose of the token digests
 
 
@@ -83,6 +92,7 @@ def confirm(*, decision_id: int, by: str, how: str, shown: str | None = None) ->
         Conflict: It was decided before, or expired; details.status says which. Or the call cannot
             be shown whole.
         NotAsShown: `shown` is missing, or not the digest of this decision.
+        DecisionOutdated: What the call works on has changed since it was requested.
         Forbidden: A credential tries to confirm its own request.
     """
     return _decide(decision_id, ConfirmationStatus.CONFIRMED, by=by, how=how, shown=shown)
@@ -90,7 +100,8 @@ def confirm(*, decision_id: int, by: str, how: str, shown: str | None = None) ->
 
 def refuse(*, decision_id: int, by: str, how: str, shown: str | None = None) -> Confirmation:
     """Refuse a decision; audited. Commits. Arguments as `confirm`, but a call can be refused
-    without having been shown whole: `shown` is compared where it is given.
+    without having been shown whole: `shown` is compared where it is given, unless the
+    call is outdated.
 
     Raises:
         DecisionNotFound, Conflict, NotAsShown, Forbidden: As `confirm`.
@@ -98,29 +109,99 @@ def refuse(*, decision_id: int, by: str, how: str, shown: str | None = None) -> 
     return _decide(decision_id, ConfirmationStatus.REFUSED, by=by, how=how, shown=shown)
 
 
+def decide(
+    *, answer: str, decision_id: int, by: str, how: str, shown: str | None = None
+) -> Confirmation:
+    """Confirm or refuse a decision, or have it requested anew, by the name of the answer (ANSWERS).
+    Arguments and errors as those functions.
+    """
+    if answer == RENEW:
+        return request_anew(decision_id=decision_id, by=by, how=how)
+    respond = {"confirm": confirm, "refuse": refuse}[answer]
+    return respond(decision_id=decision_id, by=by, how=how, shown=shown)
+
+
+def request_anew(*, decision_id: int, by: str, how: str) -> Confirmation:
+    """Withdraw a waiting decision that cannot be confirmed any more, and requeue its run: the run
+    then requests a confirmation of the call with the present state. Audited. Commits.
+
+    Raises:
+        DecisionNotFound: No such decision, or it needs no confirmation.
+        Conflict: It can be confirmed, was decided before, or no run waits for it.
+    """
+    confirmation = _confirmation(decision_id)
+    decision = confirmation.decision
+    if decision.run_id is None:
+        raise Conflict(
+            f"Decision {decision_id} is needed by no run. When its caller repeats the call, the"
+            " call requests a new confirmation."
+        )
+    if _is_confirmable(decision):
+        raise Conflict(
+            f"What decision {decision_id} is about has not changed; confirm or refuse it."
+        )
+    with transaction.atomic():
+        if not _withdraw(confirmation, by=by, how=how):
+            raise _decided_already(confirmation)
+        Decision.objects.filter(pk=decision_id).update(deed_key=None)
+        decision_resolved.send(sender=Confirmation, confirmation=confirmation)
+    return confirmation
+
+
+def _is_confirmable(decision: Decision) -> bool:
+    try:
+        return not change_since_request(decision, current_basis(decision))
+    except CannotBeShown:
+        return False
+
+
+def supersede(decision_id: int, *, by: str) -> None:
+    """Detach a decision from its call, which requests a new one, and withdraw its confirmation if
+    it waits; audited. In the caller's transaction.
+    """
+    Decision.objects.filter(pk=decision_id).update(deed_key=None)
+    found = Confirmation.objects.select_related("decision").filter(decision_id=decision_id).first()
+    if found is not None:
+        _withdraw(found, by=by, how="superseded")
+
+
+def _confirmation(decision_id: int) -> Confirmation:
+    found = Confirmation.objects.select_related("decision").filter(decision_id=decision_id).first()
+    if found is None:
+        raise DecisionNotFound(f"No decision {decision_id} needs a confirmation.")
+    return found
+
+
+def _decided_already(confirmation: Confirmation) -> Conflict:
+    return Conflict(
+        f"Decision {confirmation.decision_id} is {confirmation.status} already.",
+        details={"status": confirmation.status},
+    )
+
+
 def _decide(
     decision_id: int, status: ConfirmationStatus, *, by: str, how: str, shown: str | None
 ) -> Confirmation:
-    confirmation = (
-        Confirmation.objects.select_related("decision").filter(decision_id=decision_id).first()
-    )
-    if confirmation is None:
-        raise DecisionNotFound(f"No decision {decision_id} needs a confirmation.")
+    confirmation = _confirmation(decision_id)
     own = by == confirmation.decision.principal_id and how == "api"
     unseen = _unseen(confirmation, status, how=how, shown=shown)
     with transaction.atomic():
         if not own and unseen is None and resolve(confirmation, status, by=by, how=how):
             return confirmation
-        reason = "own" if own else "digest" if unseen is not None else confirmation.status
+        reason = "own" if own else _reason(unseen) or confirmation.status
         _record(confirmation, "confirmation.tried", by, how=how, wanted=str(status), failed=reason)
     if own:
         raise Forbidden("A credential cannot confirm its own request.")
     if unseen is not None:
         raise unseen
-    raise Conflict(
-        f"Decision {decision_id} is {confirmation.status} already.",
-        details={"status": confirmation.status},
-    )
+    raise _decided_already(confirmation)
+
+
+def _reason(unseen: Conflict | None) -> str:
+    """Return why an attempt failed, for its audit event; empty: not because of what was shown."""
+    if isinstance(unseen, DecisionOutdated):
+        return "changed"
+    return "" if unseen is None else "digest"
 
 
 def _unseen(
@@ -134,6 +215,8 @@ def _unseen(
     if shown is None and not confirms:
         return None
     try:
+        if change := change_since_request(decision, current_basis(decision)):
+            return DecisionOutdated(decision.pk, change) if confirms else None
         if is_shown_digest(decision, shown or ""):
             return None
     except CannotBeShown as hidden:
@@ -204,14 +287,22 @@ def withdraw(*, run_id: str, by: str) -> None:
         decision__run_id=run_id, status=ConfirmationStatus.WAITING
     )
     for confirmation in waiting:
-        same = Confirmation.objects.filter(pk=confirmation.pk, status=ConfirmationStatus.WAITING)
-        if same.update(
-            status=ConfirmationStatus.WITHDRAWN,
-            decided_at=datetime.now(UTC),
-            decided_by=by,
-            decided_how="canceled",
-        ):
-            _record(confirmation, "confirmation.withdrawn", by)
+        _withdraw(confirmation, by=by, how="canceled")
+
+
+def _withdraw(confirmation: Confirmation, *, by: str, how: str) -> bool:
+    """Withdraw a confirmation if it waits, in the caller's transaction; audited. Return whether it
+    waited.
+    """
+    now, withdrawn = datetime.now(UTC), ConfirmationStatus.WITHDRAWN
+    waiting = Confirmation.objects.filter(pk=confirmation.pk, status=ConfirmationStatus.WAITING)
+    if not waiting.update(status=withdrawn, decided_at=now, decided_by=by, decided_how=how):
+        confirmation.refresh_from_db()
+        return False
+    confirmation.status, confirmation.decided_at = withdrawn, now
+    confirmation.decided_by, confirmation.decided_how = by, how
+    _record(confirmation, "confirmation.withdrawn", by, how=how)
+    return True
 
 
 def mark_used(confirmation: Confirmation) -> bool:

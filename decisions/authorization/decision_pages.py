@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from decisions.authorization.changes import change_since_request
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     leaves,
     open_arguments,
-    open_basis,
     shown_digest,
 )
-from decisions.models import Decision
+from decisions.models import Confirmation, ConfirmationStatus, Decision
 from decisions.presentation.visible_text import (
     SECRET_OPEN,
     Fragment,
@@ -32,9 +32,13 @@ from decisions.presentation.visible_text import (
 FRAGMENT = 2_000  # shown characters
 PAGE = 12_000  # shown characters of all fragments of a page
 VALUES = 200  # fragments of a page
-_CHANGED = (
-    "The file or the script that the call works on has changed since the call was made; refuse"
-    " the call, and have it made again."
+_RENEW = (
+    "Nobody can confirm it any more. Request it anew: its run then requests a confirmation with the"
+    " present state. Or refuse it."
+)
+_REPEAT = (
+    "Nobody can confirm it any more. When the caller repeats the call, it requests a confirmation"
+    " with the present state. Or refuse it."
 )
 
 
@@ -77,7 +81,10 @@ class DecisionPage:
     Attributes:
         fragments: of the previews and the arguments.
         digest: what an answer names; on the last page, else empty.
-        problem: why the arguments cannot be shown: the decision can only be refused.
+        problem: why the arguments cannot be shown: the decision cannot be confirmed.
+        change: why the waiting decision cannot be confirmed any more: what the call works on has
+            changed since the call was requested.
+        may_renew: its run can request a new confirmation (`confirmations.request_anew`).
     """
 
     number: int
@@ -87,6 +94,8 @@ class DecisionPage:
     fragments: Sequence[Fragment]
     digest: str
     problem: str = ""
+    change: str = ""
+    may_renew: bool = False
 
     @property
     def is_last(self) -> bool:
@@ -96,23 +105,29 @@ class DecisionPage:
 
 def decision_page(decision: Decision, number: object = 1) -> DecisionPage:
     """Return a page about a decision; the first one if there is no page of this number."""
-    try:  # before the target is read: a change meanwhile makes the digest one of the old target
+    try:
         digest, hidden = shown_digest(decision), ""
     except CannotBeShown as problem:
         digest, hidden = "", problem.reason
     context = _context(decision)
     facts = [(name, visible(text, 1_000)) for name, text in context.facts]
     steps = [visible(text, 200) for text in context.steps]
-    if not hidden and context.basis != open_basis(decision):
-        digest, hidden = "", _CHANGED
+    is_waiting = _is_waiting(decision)
+    may_renew = is_waiting and decision.run_id is not None
     if hidden:
-        return DecisionPage(1, 1, facts, steps, [], "", hidden)
+        return DecisionPage(1, 1, facts, steps, [], "", hidden, may_renew=may_renew)
+    if change := change_since_request(decision, context.basis):
+        digest, context = "", replace(context, previews=())
     pages = _pages(decision, context)
     wanted = next((at for at in range(1, len(pages) + 1) if str(at) == str(number)), 1)
     is_last = wanted == len(pages)
-    return DecisionPage(
+    page = DecisionPage(
         wanted, len(pages), facts, steps, pages[wanted - 1], digest if is_last else ""
     )
+    if not change or not is_waiting:
+        return page
+    change = f"{change} {_RENEW if may_renew else _REPEAT}"
+    return replace(page, change=change, may_renew=may_renew)
 
 
 def as_text(page: DecisionPage) -> str:
@@ -125,7 +140,15 @@ def as_text(page: DecisionPage) -> str:
         lines += [f"  | {line}" for line in as_lines(fragment.parts).split("\n")]
     if page.problem:
         lines += ["", f"The arguments cannot be shown. {page.problem}"]
+    if page.change:
+        lines += ["", page.change]
     return "\n".join(lines)
+
+
+def _is_waiting(decision: Decision) -> bool:
+    return Confirmation.objects.filter(
+        decision=decision, status=ConfirmationStatus.WAITING
+    ).exists()
 
 
 def _context(decision: Decision) -> CallContext:

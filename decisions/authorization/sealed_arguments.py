@@ -1,8 +1,8 @@
 """The exact arguments that a decision is about: stored encrypted, for who decides alone.
 
-They are bound to the decision's tool, target and digest. A person's answer names the digest of what
-was shown (`shown_digest`), the target as it was then included. Arguments that cannot be shown whole
-are never confirmed.
+They are bound to the decision's tool, target and digest, and to the state of what the call works
+on. A person's answer names the digest of what was shown (`shown_digest`). Arguments that cannot be
+shown whole are never confirmed.
 """
 
 from __future__ import annotations
@@ -55,14 +55,22 @@ def check_showable(tool: str, args: Mapping[str, Any]) -> None:
             raise CannotBeShown(f"A field's name has more than {NAME_MAX} characters.")
 
 
-def seal_arguments(decision: Decision, args: Mapping[str, Any], basis: str | None = None) -> bytes:
+def seal_arguments(
+    decision: Decision,
+    args: Mapping[str, Any],
+    basis: str | None = None,
+    *,
+    target_state: str = "",
+) -> bytes:
     """Return the arguments encrypted, bound to the tool, the target and the digest of a decision.
 
     Args:
         args: what is shown: names of secrets (`visible_text.secret_named`) in place of these.
         basis: digest of what the call's preview is computed from; None where it has no preview.
+        target_state: as in `ToolCallRequest`.
     """
-    more = [] if basis is None else [{"basis": basis}]
+    state = {"basis": basis, "target": target_state or None}
+    more = [{name: value for name, value in state.items() if value is not None}]
     return seal(json.dumps([*_bound_to(decision), json.dumps(args), *more]).encode())
 
 
@@ -83,7 +91,19 @@ def open_basis(decision: Decision) -> str | None:
     Raises:
         CannotBeShown: As `open_arguments`.
     """
-    return _plain(decision)[1]
+    return _plain(decision)[1].get("basis")
+
+
+def has_same_target(decision: Decision) -> bool:
+    """Tell whether the target of the call is as it was when the call was requested; true for a call
+    without a target.
+
+    Raises:
+        CannotBeShown: As `open_arguments`.
+    """
+    state = _plain(decision)[1].get("target")
+    state_of: Callable[[str], str] = import_string(settings.CONTINUITY_TARGET_STATE)
+    return state is None or state == state_of(state.partition(" ")[0])
 
 
 def shown_digest(decision: Decision) -> str:
@@ -96,8 +116,7 @@ def shown_digest(decision: Decision) -> str:
 
 
 def is_shown_digest(decision: Decision, given: str) -> bool:
-    """Tell, in constant time, whether a digest is that of the decision's arguments and of its
-    target as it is now.
+    """Tell, in constant time, whether a digest is the one that `shown_digest` returns.
 
     Raises:
         CannotBeShown: As `open_arguments`.
@@ -160,8 +179,10 @@ def _bound_to(decision: Decision) -> list[str | None]:
     return [decision.tool, decision.target_id, decision.subject_digest]
 
 
-def _plain(decision: Decision) -> tuple[str, str | None]:
-    """Return the arguments as JSON, and the basis of the call's preview."""
+def _plain(decision: Decision) -> tuple[str, Mapping[str, str]]:
+    """Return the arguments as JSON, and what they stand with: the basis of the call's preview, and
+    the state of its target.
+    """
     if decision.sealed_arguments is None:
         raise CannotBeShown(_NOT_STORED)
     try:
@@ -172,18 +193,10 @@ def _plain(decision: Decision) -> tuple[str, str | None]:
     *bound_to, arguments = values
     if bound_to != _bound_to(decision):
         raise CannotBeShown("They do not belong to this decision.")
-    return str(arguments), more.get("basis")
+    return str(arguments), more
 
 
 def _message(decision: Decision) -> bytes:
-    arguments, basis = _plain(decision)
+    arguments, state = _plain(decision)
     content = hashlib.sha256(arguments.encode()).hexdigest()
-    shown = [decision.pk, decision.subject_digest, content, _target_state(decision)]
-    return json.dumps(shown if basis is None else [*shown, basis]).encode()
-
-
-def _target_state(decision: Decision) -> str:
-    if not decision.tool or decision.target_id is None:
-        return ""
-    state_of: Callable[[str], str] = import_string(settings.CONTINUITY_TARGET_STATE)
-    return state_of(decision.target_id)
+    return json.dumps([decision.pk, decision.subject_digest, content, state]).encode()

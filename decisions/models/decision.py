@@ -89,7 +89,9 @@ class Decision(models.Model):
 
 
 class ConfirmationStatus(models.TextChoices):
-    """waiting, then once confirmed, refused, expired, or withdrawn (its run was canceled)."""
+    """waiting, then once confirmed, refused, expired, or withdrawn (its run was canceled, or the
+    call requests a new one).
+    """
 
     WAITING = "waiting"
     CONFIRMED = "confirmed"
@@ -112,7 +114,8 @@ class Confirmation(models.Model):
     Attributes:
         token_digest: keyed; None if there is no token, or it was revoked after wrong tries.
         decided_by: the principal or user; empty if it expired.
-        decided_how: `token`, `admin`, `link`, `command`, `api`; `time`; `canceled`; `restore`.
+        decided_how: `token`, `admin`, `link`, `command`, `api`; `time`; `canceled`; `restore`;
+            `superseded`: the call has changed and requested a new one.
         answer_mac: the MAC of a person's answer (`authorization.genuine_answers`).
         used_at: when the confirmed call was started, which is possible once.
     """

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmation_links import is_signed
-from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.confirmations import ANSWERS, decide
 from decisions.authorization.decision_pages import decision_page
 from decisions.errors import Conflict
 from decisions.identity.principals import admin_id
@@ -23,14 +23,13 @@ from decisions.models import AuditEntry, Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
 
 TRIES_RECORDED = 5  # audited wrong signatures per confirmation: anyone can cause them
-_ACTIONS = {"confirm": confirm, "refuse": refuse}
 _ID = re.compile(r"cnf_\w{1,64}", re.ASCII)
 
 
 @never_cache
 @require_http_methods(["GET", "POST"])
 def confirm_page(request: HttpRequest, confirmation_id: str, signature: str) -> HttpResponse:
-    """Show the confirmation (GET), or decide it (POST with `answer` confirm or refuse)."""
+    """Show the confirmation (GET), or decide it (POST with `answer` confirm, refuse or renew)."""
     if not _ID.fullmatch(confirmation_id):
         return _page(request, None, status=404)
     if not is_signed(confirmation_id, signature):
@@ -46,11 +45,12 @@ def confirm_page(request: HttpRequest, confirmation_id: str, signature: str) -> 
 
 
 def _decide(request: HttpRequest, confirmation: Confirmation) -> HttpResponse:
-    action = _ACTIONS.get(request.POST.get("answer", ""))
-    if action is None:
+    answer = request.POST.get("answer", "")
+    if answer not in ANSWERS:
         return _page(request, confirmation, status=400)
     try:
-        decided = action(
+        decided = decide(
+            answer=answer,
             decision_id=confirmation.decision_id,
             by=_actor(request),
             how="link",

@@ -13,6 +13,8 @@ _RULES = "decisions/authorization/policy_rules.py"
 _AUTHORIZE = "decisions/authorization/authorize.py"
 _CONFIRMATIONS = "decisions/authorization/confirmations.py"
 _SEALED = "decisions/authorization/sealed_arguments.py"
+_BINDING = "decisions/authorization/changes.py"
+_OUTDATED = "tests/decisions/authorization/test_outdated_decisions.py"
 _BOUND = "tests/decisions/authorization/test_approvals_bind_targets_and_secrets.py"
 _FORGED = "tests/decisions/authorization/test_forged_answers.py"
 _EVERYTHING = "tests/decisions/authorization/test_approvals_show_everything.py"
@@ -309,9 +311,9 @@ _CALLS = (
         "answer-target-state",
         "An answer to a decision whose target was changed after it was shown is refused",
         Patch(
-            _SEALED,
-            old="content, _target_state(decision)]",
-            new="content]",
+            _BINDING,
+            old="if not has_same_target(decision):",
+            new="if False:",
         ),
         failing_test=f"{_BOUND}::test_the_digest_of_the_old_target_confirms_nothing",
     ),
@@ -720,10 +722,34 @@ _DECIDING = (
         "A call whose file or script has changed cannot be confirmed on its page",
         Patch(
             "decisions/authorization/decision_pages.py",
-            old="if not hidden and context.basis != open_basis(decision):",
-            new="if False:",
+            old="if change := change_since_request(decision, context.basis):",
+            new='if change := "":',
         ),
         failing_test=f"{_PREVIEWS}::test_a_change_before_the_decision_is_shown_and_cannot_be_confirmed[replace]",
+    ),
+    Guard(
+        "outdated-decision-is-not-confirmed",
+        "An answer confirms no call whose file has changed after its page was shown",
+        Patch(
+            _CONFIRMATIONS,
+            old="if change := change_since_request(decision, current_basis(decision)):",
+            new='if change := "":',
+        ),
+        failing_test=f"{_OUTDATED}::"
+        "test_a_changed_file_is_named_and_its_write_is_refused_but_not_confirmed[link]",
+    ),
+    Guard(
+        "confirmable-decision-is-not-renewed",
+        "A decision that can be confirmed is not withdrawn to be requested anew",
+        Patch(_CONFIRMATIONS, old="if _is_confirmable(decision):", new="if False:"),
+        failing_test=f"{_OUTDATED}::test_a_decision_that_nothing_has_outdated_is_not_requested_anew",
+    ),
+    Guard(
+        "superseded-confirmation-is-withdrawn",
+        "A confirmation that a newer one replaces does not wait any longer",
+        Patch(_CONFIRMATIONS, old='_withdraw(found, by=by, how="superseded")', new="pass"),
+        failing_test=f"{_OUTDATED}::"
+        "test_a_repeated_call_withdraws_the_confirmation_that_it_replaces",
     ),
     Guard(
         "confirmed-call-compares-its-basis",

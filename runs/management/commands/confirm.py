@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.audit.record import command_actor
-from decisions.authorization.confirmations import confirm, refuse
+from decisions.authorization.confirmations import RENEW, decide
 from decisions.authorization.decision_pages import DecisionPage, as_text, decision_page
 from decisions.errors import Refused
 from decisions.models import Confirmation, ConfirmationStatus
@@ -32,13 +32,15 @@ class Command(BaseCommand):
         parser.add_argument("--page", type=int, default=1, help="show this page (default: 1)")
         parser.add_argument("--shown", help="confirm; the digest is at the end of the last page")
         parser.add_argument("--refuse", action="store_true", help="refuse")
+        about = "what the call works on has changed: have its run request a new confirmation"
+        parser.add_argument("--renew", action="store_true", help=about)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Show the decision, or decide it and print the result."""
         prepare_home()
         number = options["decision"]
-        if options["refuse"] or options["shown"]:
-            self._decide(number, shown=options["shown"] or None, refuses=options["refuse"])
+        if answer := _answer(options):
+            self._decide(number, answer, shown=options["shown"] or None)
             return
         confirmation = _waiting(number)
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -46,9 +48,11 @@ class Command(BaseCommand):
             return
         page = self._show_all(confirmation)
         if page.digest and _read(f"Confirm decision {number}? [y/N] ") == "y":
-            self._decide(number, shown=page.digest)
+            self._decide(number, "confirm", shown=page.digest)
+        elif page.may_renew and _read(f"Request decision {number} anew? [y/N] ") == "y":
+            self._decide(number, RENEW)
         elif _read(f"Refuse decision {number}? [y/N] ") == "y":
-            self._decide(number, shown=None, refuses=True)
+            self._decide(number, "refuse")
 
     def _show_all(self, confirmation: Confirmation) -> DecisionPage:
         page = self._show(confirmation, 1, asks=True)
@@ -68,13 +72,19 @@ class Command(BaseCommand):
             self.stdout.write(_next_command(decision.pk, page))
         return page
 
-    def _decide(self, number: int, *, shown: str | None, refuses: bool = False) -> None:
-        decide = refuse if refuses else confirm
+    def _decide(self, number: int, answer: str, *, shown: str | None = None) -> None:
+        by = command_actor()
         try:
-            decided = decide(decision_id=number, by=command_actor(), how="command", shown=shown)
+            decided = decide(answer=answer, decision_id=number, by=by, how="command", shown=shown)
         except Refused as refusal:
             raise CommandError(refusal.message) from None
         self.stdout.write(f"decision {number} {decided.status}")
+
+
+def _answer(options: dict[str, Any]) -> str:
+    """Return the answer that the options name; empty: show the decision."""
+    given = {"refuse": options["refuse"], RENEW: options["renew"], "confirm": options["shown"]}
+    return next((answer for answer, is_given in given.items() if is_given), "")
 
 
 def _read(question: str) -> str:
@@ -106,4 +116,5 @@ def _next_command(number: int, page: DecisionPage) -> str:
         return f"\n{more}"
     lines = [f"Page {page.number} of {page.count}."] if page.count > 1 else []
     lines += [f"Confirm: {command} --shown {page.digest}"] if page.digest else []
+    lines += [f"Request anew: {command} --renew"] if page.may_renew else []
     return "\n".join(["", *lines, f"Refuse: {command} --refuse"])

@@ -129,16 +129,28 @@ def test_the_digest_of_the_old_target_confirms_nothing(
     number = decision_id(run)
     old = decision_page(Decision.objects.get(pk=number)).digest
     change_target(admin, target_id, endpoint=second.url)
-    for answer in (confirmations.confirm, confirmations.refuse):
-        with pytest.raises(NotAsShown):
-            answer(decision_id=number, by="admin:ann", how="admin", shown=old)
-    confirm(decision_id=number, by="admin:ann", how="admin")
-    worker.work()  # the approval was requested for the old target: the run waits for another
+    with pytest.raises(NotAsShown):
+        confirmations.confirm(decision_id=number, by="admin:ann", how="admin", shown=old)
+    confirmations.request_anew(decision_id=number, by="admin:ann", how="admin")
+    worker.work()
     assert (decision_id(run) != number, second.requests) == (True, [])
     confirm(decision_id=decision_id(run), by="admin:ann", how="admin")
     worker.work()
     assert Run.objects.get(id=run.id).status == "succeeded"
     assert (len(first.requests), len(second.requests)) == (0, 1)
+
+
+def test_an_approval_of_a_step_is_not_used_on_the_target_after_a_change(
+    waiting_run: tuple[Run, WorkerProcess, str],
+    admin: httpx.Client,
+    runners: tuple[StubRunner, StubRunner],
+) -> None:
+    run, worker, target_id = waiting_run
+    number = decision_id(run)
+    confirm(decision_id=number, by="admin:ann", how="admin")
+    change_target(admin, target_id, endpoint=runners[1].url)
+    worker.work()  # the approval was given for the old target: the run waits for another
+    assert (decision_id(run) != number, runners[1].requests) == (True, [])
 
 
 def login(password: str) -> dict[str, Any]:

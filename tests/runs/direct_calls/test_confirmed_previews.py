@@ -88,7 +88,7 @@ def test_a_change_before_the_decision_is_shown_and_cannot_be_confirmed(
     assert decision_page(Decision.objects.get()).digest
     change()
     page = decision_page(Decision.objects.get())
-    assert (page.digest, "has changed" in page.problem) == ("", True)
+    assert (page.digest, "has changed" in page.change) == ("", True)
     assert post(api, tool, args).json()["error"]["details"]["decisionId"] != number
 
 

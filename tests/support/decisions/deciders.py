@@ -51,9 +51,12 @@ class Decider:
         raise AssertionError("the pages do not end")
 
     def decide(self, number: int, answer: str, shown: str) -> str:
-        """Confirm or refuse with a digest; return what the surface replies."""
+        """Confirm or refuse with a digest, or have it requested anew (`renew`); return what the
+        surface replies.
+        """
         if self.surface == "command":
-            return self._command(number, shown=shown, refuse=answer == "refuse")
+            option = {} if answer == "confirm" else {answer: True}
+            return self._command(number, shown=shown, **option)
         form = {"shown": shown} if shown else {}
         if self.surface == "admin":
             url = f"/admin/decisions/decision/{number}/{answer}/"

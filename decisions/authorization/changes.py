@@ -1,0 +1,48 @@
+"""What a waiting call works on: as it was when the call was requested, and as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from decisions.authorization.sealed_arguments import (
+    CannotBeShown,
+    has_same_target,
+    open_basis,
+)
+from decisions.models import Decision
+
+_TARGET = "The target of this call has changed since the call was requested."
+_BASIS = "What this call works on has changed since the call was requested."
+
+
+def change_since_request(decision: Decision, basis: str | None) -> str:
+    """Return what has changed since the call was requested, in a sentence; empty: nothing.
+
+    Args:
+        basis: as `current_basis` returns it.
+
+    Raises:
+        CannotBeShown: As `sealed_arguments.open_arguments`.
+    """
+    if not has_same_target(decision):
+        return _TARGET
+    return "" if basis == open_basis(decision) else _BASIS
+
+
+def current_basis(decision: Decision) -> str | None:
+    """Return the digest of what the preview of a call is computed from now: the file, the script or
+    the rows that it changes. None for a call without such a preview.
+    """
+    basis_of: Callable[[Decision], str | None] = import_string(settings.CONTINUITY_CALL_BASIS)
+    return basis_of(decision)
+
+
+def stored_basis(decision: Decision) -> str | None:
+    """Return this digest as it was when the call was requested; None where it cannot be read."""
+    try:
+        return open_basis(decision)
+    except CannotBeShown:
+        return None
