@@ -2500,6 +2500,7 @@ _RULE_REVIEW = "decisions/admin/policy/review.py"
 _RULE_FORMS = "tests/decisions/admin/test_rule_forms.py"
 _RULE_RIGHTS = f"{_PAGES}::test_a_user_with_view_permission_cannot_change_rules"
 _OPERATORS = "tests/decisions/admin/test_operators.py"
+_OPERATOR_RIGHTS = "tests/decisions/admin/test_operator_permissions.py"
 _AUDIT_ADMIN = "tests/decisions/admin/test_audit_log.py"
 
 _ADMIN = (
@@ -2700,11 +2701,54 @@ _ADMIN = (
         "A change of an operator is audited",
         Patch(
             "decisions/admin/operators.py",
-            old='        record(_audit_event(request, "changed", obj, fields=fields))\n',
+            old='        record(_audit_event(request, "changed", obj, fields=fields,'
+            " **_grants_in(message)))\n",
             new="",
         ),
         failing_test=f"{_OPERATORS}::"
         "test_an_operator_is_added_changed_and_deleted_and_each_event_is_audited",
+    ),
+    Guard(
+        "admin-superuser-flag",
+        "Superusers alone make superusers",
+        Patch(
+            "decisions/admin/operators.py",
+            old='return fields if cast(Account, request.user).is_superuser else (*fields, "is_superuser")',
+            new="return fields",
+        ),
+        failing_test=f"{_OPERATOR_RIGHTS}::test_an_operator_cannot_become_superuser",
+    ),
+    Guard(
+        "admin-operator-with-more-permissions",
+        "An operator with more permissions is not changed by one with fewer",
+        Patch(
+            "decisions/admin/operators.py",
+            old="return not _permissions_of(row).exclude(pk__in=own).exists()",
+            new="return True",
+        ),
+        failing_test=f"{_OPERATOR_RIGHTS}::"
+        "test_a_group_with_more_permissions_is_not_changed_or_deleted",
+    ),
+    Guard(
+        "admin-grants-own-permissions",
+        "An operator grants only permissions of their own",
+        Patch(
+            "decisions/admin/operators.py",
+            old="return Permission.objects.all() if account.is_superuser else _permissions_of(account)",
+            new="return Permission.objects.all()",
+        ),
+        failing_test=f"{_OPERATOR_RIGHTS}::test_an_operator_grants_only_permissions_of_their_own",
+    ),
+    Guard(
+        "admin-grants-own-groups",
+        "An operator adds others only to groups whose permissions they have",
+        Patch(
+            "decisions/admin/operators.py",
+            old="return Group.objects.exclude(permissions__in=lacking)",
+            new="return Group.objects.all()",
+        ),
+        failing_test=f"{_OPERATOR_RIGHTS}::"
+        "test_an_operator_adds_others_only_to_groups_whose_permissions_they_have",
     ),
     Guard(
         "admin-own-password-is-audited",
