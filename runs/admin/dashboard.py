@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models.fields.json import KT
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -36,7 +37,13 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def live_dashboard(request: HttpRequest) -> HttpResponse:
-    """Return the parts of the dashboard that change; the page's script updates them."""
+    """Return the parts of the dashboard that change; the page's script updates them.
+
+    Raises:
+        PermissionDenied: The user may not view runs; the script then reloads the page.
+    """
+    if not request.user.has_perm("runs.view_run"):
+        raise PermissionDenied
     return TemplateResponse(request, "admin/runs/dashboard/parts.html", _now(request))
 
 

@@ -15,6 +15,7 @@ from django.test import Client
 
 from artifacts.models import Artifact
 from decisions.audit.record import AuditEvent, record
+from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.continuity.objects import put_shell
 from decisions.continuity.state import AxisChange, apply_changes
@@ -25,7 +26,12 @@ from runners.models import BrowserSession, ExecutionTarget
 from runs.conversations.services import create_task
 from runs.models import Run, Webhook, WebhookDelivery, Worker
 from runs.webhooks.services import create_webhook
-from tests.support.decisions.continuity import SHELL, create_decision_with_outcome, owner_of
+from tests.support.decisions.continuity import (
+    SHELL,
+    create_decision,
+    create_decision_with_outcome,
+    owner_of,
+)
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
 
@@ -180,7 +186,22 @@ def test_staff_without_permissions_see_nothing(
     ):
         assert client_without_permissions.get(path).status_code == 403, path
     assert b"private business" not in client_without_permissions.get("/admin/").content
-    assert b"private business" not in client_without_permissions.get("/admin/live/").content
+    assert b"cty-tile" not in client_without_permissions.get("/admin/").content
+    assert client_without_permissions.get("/admin/live/").status_code == 403
+
+
+def test_the_dashboard_shows_only_what_the_operator_may_see(
+    staff_client: Callable[..., Client], make_run: Callable[..., Run], principal: Principal
+) -> None:
+    make_run()
+    open_confirmation(create_decision(principal, mode="confirm"), delivery="out_of_band")
+    all_of_it = ("confirmations to decide", address(Worker))
+    page = staff_client("runs.view_run").get("/admin/live/").content.decode()
+    assert 'class="cty-tile"' in page
+    assert [text for text in all_of_it if text in page] == []
+    viewer = staff_client("runs.view_run", "decisions.view_decision", "runs.view_worker")
+    page = viewer.get("/admin/live/").content.decode()
+    assert [text for text in all_of_it if text not in page] == []
 
 
 def test_the_run_page_shows_only_other_data_that_the_operator_may_see(
