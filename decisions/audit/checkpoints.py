@@ -1,6 +1,7 @@
 """Checkpoints of the audit chain's head outside the database, in CONTINUITY_HOME/audit.
 
-    head.json           the newest head, replaced with each sealed batch
+    head.json           the newest head, replaced with each sealed batch; written first when the
+                        chain is still empty, so a chain without it has lost it
     checkpoints.jsonl   past heads, one per line, append-only: one every ten minutes while rows are
                         sealed, and any newest head that the chain no longer has
 
@@ -73,20 +74,27 @@ def _locked() -> Iterator[Path]:
         yield folder
 
 
-def save_head(head: ChainHead, *, next_id: int | None) -> bool:
-    """Save the chain's head; does nothing if a newer head is saved already.
-
-    Returns:
-        Whether a newest checkpoint existed.
+def has_newest_checkpoint() -> bool:
+    """Tell whether there is a newest checkpoint that is signed; waits for who replaces it.
 
     Raises:
         OSError: CONTINUITY_HOME cannot be written.
     """
     with _locked() as folder:
-        return _save_head(folder, head, next_id=next_id)
+        return _newest(folder) is not None
 
 
-def _save_head(folder: Path, head: ChainHead, *, next_id: int | None) -> bool:
+def save_head(head: ChainHead, *, next_id: int | None) -> None:
+    """Save the chain's head; does nothing if a newer head is saved already.
+
+    Raises:
+        OSError: CONTINUITY_HOME cannot be written.
+    """
+    with _locked() as folder:
+        _save_head(folder, head, next_id=next_id)
+
+
+def _save_head(folder: Path, head: ChainHead, *, next_id: int | None) -> None:
     saved = _newest(folder)
     number = saved.number if saved else _last_number(folder / PAST)
     if saved is not None and not is_in_chain(saved.head):
@@ -98,13 +106,12 @@ def _save_head(folder: Path, head: ChainHead, *, next_id: int | None) -> bool:
         number += 1
         _append(folder, saved.head, number)
     elif saved is not None and saved.head.position >= head.position:
-        return True
-    if _is_due(folder / PAST):
+        return
+    if head != GENESIS and _is_due(folder / PAST):
         number += 1
         _append(folder, head, number)
     newest = Checkpoint(head, int(time.time()), next_id, number)
     _replace(folder / HEAD, _line(newest))
-    return saved is not None
 
 
 def _is_due(past: Path) -> bool:

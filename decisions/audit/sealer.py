@@ -44,7 +44,12 @@ from decisions.audit.chain import (
     is_our_link,
     seals_after,
 )
-from decisions.audit.checkpoints import is_in_chain, newest_checkpoint, save_head
+from decisions.audit.checkpoints import (
+    has_newest_checkpoint,
+    is_in_chain,
+    newest_checkpoint,
+    save_head,
+)
 from decisions.audit.incidents import ACCEPTED, record_missing_checkpoints, record_refusal
 from decisions.audit.stored import (
     LOWEST_ID,
@@ -250,16 +255,56 @@ class Sealer:
             if not is_held:
                 return None
             found = _select(condition, params)
-            before, head = self._seal(found)
-        self._save_head(before, head)
+            wanted, refused = self._judge(found)
+            recorded = self._record_refusals(refused)
+            before, head = self._seal(wanted)
+        self._refused.update(recorded)  # not before their incidents are committed
+        self._save_head(head)
         return _Page(found, head.position - before.position)
 
-    def _seal(self, found: list[_Found]) -> tuple[ChainHead, ChainHead]:
-        """Add the rows to the chain that can be; return its head before and after."""
+    def _judge(self, found: list[_Found]) -> tuple[list[StoredRow], dict[int, str]]:
+        """Return the rows that have no seal yet; and why others cannot have one, by their ids."""
+        wanted: dict[str, StoredRow] = {}
+        refused: dict[int, str] = {}
+        for one in found:
+            row = one.row
+            if one.is_sealed:
+                self._newest_sealed = max(self._newest_sealed, row.id)
+            elif reason := _fault_of(one):
+                refused[row.id] = reason
+            elif row.mac in wanted:
+                refused[row.id] = f"it is a copy of row {wanted[row.mac].id}"
+            else:
+                wanted[row.mac] = row
+        taken = AuditSeal.objects.filter(mac__in=list(wanted)) if wanted else []
+        for seal in taken:
+            refused[wanted.pop(seal.mac).id] = f"seal {seal.position} has its MAC already"
+        if any(one.row.action == ACCEPTED for one in found if one.row.id not in refused):
+            self._refused.clear()  # a later row with an id of theirs is another incident
+        return list(wanted.values()), refused
+
+    def _record_refusals(self, refused: dict[int, str]) -> list[int]:
+        """Log and record the rows that this sealer did not refuse before; return their ids."""
+        room = MAX_REFUSALS - len(self._refused)
+        new = [row_id for row_id in refused if row_id not in self._refused]
+        for row_id in new[: max(0, room)]:
+            log.error(
+                "an audit row was not written by Continuity and is not sealed; run `manage.py"
+                " verify_audit`",
+                extra={"entryId": row_id, "reason": refused[row_id]},
+            )
+            record_refusal(row_id, refused[row_id])
+        if len(new) > room >= 0:
+            log.error("further audit rows are not sealed; run `manage.py verify_audit`")
+        return new[: max(0, room + 1)]
+
+    def _seal(self, wanted: list[StoredRow]) -> tuple[ChainHead, ChainHead]:
+        """Add the rows to the chain; return its head before and after."""
         before = head_of_chain()
-        wanted = [one.row for one in self._sealable(found)]
         if not wanted:
             return before, before
+        if before == GENESIS and not has_newest_checkpoint():
+            save_head(GENESIS, next_id=None)  # so a chain without a checkpoint has lost it
         occupied = AuditSeal.objects.filter(position__gt=before.position)
         seals = seals_after(
             before,
@@ -271,47 +316,15 @@ class Sealer:
         self._newest_sealed = max(self._newest_sealed, *(row.id for row in wanted))
         return before, ChainHead(seals[-1].position, seals[-1].hash)
 
-    def _sealable(self, found: list[_Found]) -> list[_Found]:
-        """Return the rows that have no seal yet; refuse those that cannot have one."""
-        wanted: dict[str, _Found] = {}
-        for one in found:
-            if one.is_sealed:
-                self._newest_sealed = max(self._newest_sealed, one.row.id)
-            elif reason := _fault_of(one):
-                self._refuse(one.row.id, reason)
-            elif one.row.mac in wanted:
-                self._refuse(one.row.id, f"it is a copy of row {wanted[one.row.mac].row.id}")
-            else:
-                wanted[one.row.mac] = one
-            if one.row.action == ACCEPTED and (one.is_sealed or one is wanted.get(one.row.mac)):
-                self._refused.clear()  # so that the same ids are recorded again
-        taken = AuditSeal.objects.filter(mac__in=list(wanted)) if wanted else []
-        for seal in taken:
-            self._refuse(wanted.pop(seal.mac).row.id, f"seal {seal.position} has its MAC already")
-        return list(wanted.values())
-
-    def _refuse(self, row_id: int, reason: str) -> None:
-        if row_id in self._refused or len(self._refused) > MAX_REFUSALS:
-            return
-        self._refused.add(row_id)
-        if len(self._refused) > MAX_REFUSALS:
-            log.error("further audit rows are not sealed; run `manage.py verify_audit`")
-            return
-        log.error(
-            "an audit row was not written by Continuity and is not sealed; run `manage.py"
-            " verify_audit`",
-            extra={"entryId": row_id, "reason": reason},
-        )
-        record_refusal(row_id, reason)
-
-    def _save_head(self, before: ChainHead, head: ChainHead) -> None:
+    def _save_head(self, head: ChainHead) -> None:
+        """Save the new head outside the database; first record that there was none, if so."""
         if head == self._saved:
             return
-        is_new = not save_head(head, next_id=self._next_id)
-        self._saved = head
-        if is_new and before != GENESIS:
+        if not has_newest_checkpoint():
             log.error("the audit checkpoints are missing; run `manage.py verify_audit`")
             record_missing_checkpoints(head.position)
+        save_head(head, next_id=self._next_id)
+        self._saved = head
 
     def _newly_settled(self) -> int:
         """Return the id up to which no further row can appear.

@@ -1062,7 +1062,7 @@ _AUDIT_LOG = (
     Guard(
         "checkpoint-is-saved",
         "The newest head of the chain is saved outside of the database",
-        Patch(_SEALER, old="        self._save_head(before, head)\n", new=""),
+        Patch(_SEALER, old="        self._save_head(head)\n", new=""),
         failing_test=f"{_SEALING}::test_the_newest_head_is_stored_outside_the_database",
     ),
     Guard(
@@ -1136,6 +1136,28 @@ _AUDIT_LOG = (
         "verify_audit fails if the checkpoints were deleted and the sealer made new ones",
         Patch(_SEALER, old="            record_missing_checkpoints(head.position)\n", new=""),
         failing_test=f"{_ATTACKS}[delete_the_checkpoints_and_go_on]",
+    ),
+    Guard(
+        "audit-first-checkpoint",
+        "A checkpoint exists before the first row is sealed",
+        Patch(
+            _SEALER,
+            old="            save_head(GENESIS, next_id=None)  # so a chain without a checkpoint has lost it\n",
+            new="            pass\n",
+        ),
+        failing_test=f"{_SEALING}::"
+        "test_a_sealer_killed_before_its_first_checkpoint_leaves_no_incident",
+    ),
+    Guard(
+        "audit-refusal-is-committed",
+        "The sealer records a refusal again if the first record of it was rolled back",
+        Patch(
+            _SEALER,
+            old="            before, head = self._seal(wanted)\n        self._refused.update(recorded)",
+            new="            self._refused.update(recorded)\n            before, head = self._seal(wanted)",
+        ),
+        failing_test=f"{_SEALING}::"
+        "test_a_refusal_is_recorded_after_a_page_that_was_rolled_back[seals_after]",
     ),
     Guard(
         "audit-incident-of-a-reused-id",

@@ -7,6 +7,7 @@ import math
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,11 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
 from decisions.audit import sealer as sealer_module
-from decisions.audit.chain import head_of_chain
-from decisions.audit.checkpoints import newest_checkpoint, read_checkpoints
+from decisions.audit.chain import GENESIS, ChainHead, head_of_chain
+from decisions.audit.checkpoints import newest_checkpoint, read_checkpoints, save_head
 from decisions.audit.record import AuditEvent, record, record_all
 from decisions.audit.sealer import BATCH_SIZE, Sealer
-from decisions.audit.verify import check_audit_log
+from decisions.audit.verify import AuditReport, check_audit_log
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, AuditSeal
 from tests.support.audit.audit_attacks import attack, move_sequence
@@ -217,17 +218,98 @@ def test_the_sealer_thread_seals_while_others_write() -> None:
     assert sorted(sealed()) == sorted(f"run_{number}" for number in range(20))
 
 
-def test_an_unwritable_home_directory_does_not_stop_sealing(fresh_checkpoints: Path) -> None:
-    fresh_checkpoints.write_text("in the way")
-    sealer = Sealer()
+class Killed(BaseException):
+    """What ends a sealer at a place of its code."""
+
+
+@contextmanager
+def failing_once(name: str, error: type[BaseException]) -> Iterator[None]:
+    """Let this function of the sealer fail once, before it does anything."""
+    with pytest.MonkeyPatch.context() as patched:
+
+        def fail(*args: Any, **options: Any) -> None:
+            raise error
+
+        patched.setattr(sealer_module, name, fail)
+        yield
+
+
+@pytest.mark.parametrize("name", ["record_refusal", "seals_after"])
+def test_a_refusal_is_recorded_after_a_page_that_was_rolled_back(name: str) -> None:
     record(audit_event("one"))
+    sealer = Sealer()
+    sealer.seal_all()
+    attack("INSERT INTO {rows} ({copied}) SELECT {forged} FROM {rows}")
+    record(audit_event("two"))
+    with failing_once(name, DatabaseError), pytest.raises(DatabaseError):
+        sealer.seal_all()
+    sealer.seal_all()
+    assert AuditEntry.objects.filter(action="audit.row_refused").count() == 1
+
+
+def test_missing_checkpoints_are_recorded_before_new_ones_are_saved(
+    fresh_checkpoints: Path,
+) -> None:
+    record(audit_event("one"))
+    Sealer().seal_all()
+    shutil.rmtree(fresh_checkpoints)
+    record(audit_event("two"))
+    with failing_once("record_missing_checkpoints", Killed), pytest.raises(Killed):
+        Sealer().seal_all()
+    sealer = Sealer()
+    sealer.seal_all()
+    sealer.seal_all()
+    assert "the checkpoints were missing" in check_audit_log().messages[0]
+
+
+def test_missing_checkpoints_are_recorded_once_while_none_can_be_saved(
+    fresh_checkpoints: Path,
+) -> None:
+    record(audit_event("one"))
+    Sealer().seal_all()
+    shutil.rmtree(fresh_checkpoints)
+    sealer = Sealer()
+    for _ in range(3):
+        with failing_once("save_head", OSError), pytest.raises(OSError):  # noqa: PT011
+            sealer.seal_all()
+    sealer.seal_all()
+    assert AuditEntry.objects.filter(action="audit.checkpoints_missing").count() == 1
+
+
+def test_a_sealer_killed_before_its_first_checkpoint_leaves_no_incident(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def save_or_die(head: ChainHead, *, next_id: int | None) -> None:
+        if head != GENESIS:
+            raise Killed
+        save_head(head, next_id=next_id)
+
+    record(audit_event("one"))
+    with monkeypatch.context() as patched:
+        patched.setattr(sealer_module, "save_head", save_or_die)
+        with pytest.raises(Killed):
+            Sealer().seal_all()
+    assert sealed() == ["one"]
+    assert check_audit_log().faults == 0
+    Sealer().seal_all()
+    assert check_audit_log() == AuditReport(sealed=1, checkpoints=1)
+
+
+def test_an_unwritable_home_directory_does_not_stop_sealing(fresh_checkpoints: Path) -> None:
+    sealer, aside = Sealer(), fresh_checkpoints.with_name("aside")
+    record(audit_event("one"))
+    sealer.seal_all()
+    fresh_checkpoints.rename(aside)
+    fresh_checkpoints.write_text("in the way")
+    record(audit_event("two"))
     with pytest.raises(OSError, match="exists"):
         sealer.seal_all()
-    assert sealed() == ["one"]
+    assert sealed() == ["one", "two"]
     fresh_checkpoints.unlink()
+    aside.rename(fresh_checkpoints)
     sealer.seal_all()
     assert read_checkpoints().heads[-1] == head_of_chain()
-    fresh_checkpoints.mkdir(exist_ok=True)
+    assert check_audit_log().faults == 0
 
 
 @pytest.mark.parametrize(
