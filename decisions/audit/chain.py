@@ -25,7 +25,11 @@ _BEFORE = """
     SELECT position, entry_id, mac, prev, hash FROM decisions_auditseal
     WHERE position <= %s ORDER BY position DESC LIMIT %s
 """
-_CUTS = "SELECT {columns} FROM decisions_auditentry e WHERE e.action = %s"
+_CUTS = """
+    SELECT {columns}, s.position, s.entry_id, s.mac, s.prev, s.hash
+    FROM decisions_auditentry e LEFT JOIN decisions_auditseal s ON s.entry_id = e.id
+    WHERE e.action = %s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,11 @@ def is_our_link(position: Any, entry_id: Any, entry_mac: Any, prev: Any, hashed:
     )
 
 
+def is_seal_of(seal: StoredSeal, row: StoredRow) -> bool:
+    """Tell whether the sealer wrote this seal for this row, which it has the id of."""
+    return seal.mac == row.mac and is_our_link(*seal)
+
+
 def newest_links(upto: int = 2**63 - 1) -> Iterator[StoredSeal]:
     """Yield the links that the sealer wrote, from this position downwards."""
     while True:
@@ -102,14 +111,50 @@ def head_of_chain(upto: int = 2**63 - 1) -> ChainHead:
     return newest.head if newest else GENESIS
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A row that `archive_audit` recorded: up to which head it removed the chain.
+
+    Attributes:
+        counts: whether the chain went on from this head to the seal of the row. The row of a cut
+            that a restore undid, inserted again, has no such seal.
+    """
+
+    row: StoredRow
+    head: ChainHead
+    counts: bool
+
+
+def list_cuts() -> list[Cut]:
+    """Return the cuts whose rows Continuity wrote."""
+    width, cuts = len(StoredRow._fields), []
+    for values in fetch_stored(_CUTS.format(columns=row_columns()), [ARCHIVED]):
+        row, seal = StoredRow._make(values[:width]), StoredSeal._make(values[width:])
+        if fault_of(row) is None:
+            head = _cut_of(row)
+            counts = is_seal_of(seal, row) and head.position < seal.position
+            cuts.append(Cut(row, head, counts))
+    return cuts
+
+
+def _cut_of(row: StoredRow) -> ChainHead:
+    details = json.loads(row.metadata)
+    return ChainHead(details["position"], details["hash"])
+
+
 def start_of_chain() -> ChainHead:
     """Return the link after which the chain in the database begins: the one up to which
     `archive_audit` removed it, recorded as a row of the log; GENESIS if it never did.
     """
-    cuts = [GENESIS]
-    for values in fetch_stored(_CUTS.format(columns=row_columns()), [ARCHIVED]):
-        row = StoredRow._make(values)
-        if fault_of(row) is None:
-            details = json.loads(row.metadata)
-            cuts.append(ChainHead(details["position"], details["hash"]))
+    cuts = [GENESIS, *(cut.head for cut in list_cuts() if cut.counts)]
     return max(cuts, key=lambda cut: cut.position)
+
+
+def fault_of_cut(row: StoredRow) -> str | None:
+    """Return why a row without a seal records a cut of another chain; None if it does not."""
+    if row.action != ARCHIVED:
+        return None
+    cut = _cut_of(row)
+    if cut in (head_of_chain(upto=cut.position), start_of_chain()):
+        return None
+    return f"it records an archive up to seal {cut.position}, which this chain does not have"

@@ -40,8 +40,10 @@ from decisions.audit.chain import (
     GENESIS,
     ChainHead,
     StoredSeal,
+    fault_of_cut,
     head_of_chain,
     is_our_link,
+    is_seal_of,
     seals_after,
 )
 from decisions.audit.checkpoints import (
@@ -113,7 +115,7 @@ class _Found:
     @property
     def is_sealed(self) -> bool:
         """Whether the sealer wrote the seal, for this row."""
-        return self.seal is not None and self.seal.mac == self.row.mac and is_our_link(*self.seal)
+        return self.seal is not None and is_seal_of(self.seal, self.row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +367,7 @@ class Sealer:
 def _fault_of(found: _Found) -> str | None:
     """Return why a row without a valid seal cannot be sealed; None if it can."""
     if found.seal is None:
-        return fault_of(found.row)
+        return fault_of(found.row) or fault_of_cut(found.row)
     if is_our_link(*found.seal):
         return "another row was sealed under its id"
     return f"seal {found.seal.position} has its id and is forged"

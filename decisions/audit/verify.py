@@ -19,8 +19,10 @@ from decisions.audit.backlog import LATE_S, age_s
 from decisions.audit.chain import (
     ChainHead,
     StoredSeal,
+    fault_of_cut,
     head_of_chain,
     is_our_link,
+    list_cuts,
     start_of_chain,
 )
 from decisions.audit.checkpoints import read_checkpoints
@@ -243,6 +245,9 @@ def _check_start(report: AuditReport, start: ChainHead, saved: list[ChainHead]) 
         _check_sealed_row(report, link, row)
     if any(head.position == start.position and head != start for head in saved):
         report.add(f"seal {start.position}: the archived chain differs from a checkpoint")
+    for cut in list_cuts():
+        if not cut.counts and (fault := fault_of_cut(cut.row)):
+            report.add(f"row {cut.row.id}: {fault}: {cut.row}")
 
 
 def _check_outside(report: AuditReport, last: int) -> None:

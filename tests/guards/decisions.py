@@ -1070,8 +1070,8 @@ _AUDIT_LOG = (
         "A row that was written without the key is never sealed",
         Patch(
             _SEALER,
-            old="        return fault_of(found.row)\n",
-            new="        return None\n",
+            old="return fault_of(found.row) or",
+            new="return",
         ),
         failing_test=_FORGED,
     ),
@@ -1114,7 +1114,7 @@ _AUDIT_LOG = (
         "A forged seal does not count as the seal of a row",
         Patch(
             _SEALER,
-            old="and self.seal.mac == self.row.mac and is_our_link(*self.seal)",
+            old="and is_seal_of(self.seal, self.row)",
             new="",
         ),
         failing_test=f"{_ATTACKS}[forge_a_seal_for_a_future_row]",
@@ -1185,10 +1185,26 @@ _AUDIT_LOG = (
         "A cut of the chain that Continuity did not record does not count",
         Patch(
             "decisions/audit/chain.py",
-            old="        if fault_of(row) is None:\n            details",
-            new="        if True:\n            details",
+            old="        if fault_of(row) is None:\n            head",
+            new="        if True:\n            head",
         ),
         failing_test="tests/decisions/audit/test_archive.py::test_a_forged_cut_hides_no_removal",
+    ),
+    Guard(
+        "archive-cut-of-this-chain",
+        "A cut counts only if its row is sealed after it in this chain",
+        Patch(
+            "decisions/audit/chain.py",
+            old="counts = is_seal_of(seal, row) and head.position < seal.position",
+            new="counts = True",
+        ),
+        failing_test=f"{_ATTACKS}[repeat_a_cut_that_was_not_sealed_yet]",
+    ),
+    Guard(
+        "sealer-refuses-cuts-of-other-chains",
+        "The sealer refuses a cut that this chain does not have",
+        Patch(_SEALER, old=" or fault_of_cut(found.row)", new=""),
+        failing_test=f"{_ATTACKS}[repeat_a_cut_that_a_restore_undid]",
     ),
     Guard(
         "scheduler-broad-except",

@@ -11,7 +11,7 @@ import fcntl
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from io import StringIO
 from pathlib import Path
 from typing import IO
@@ -314,6 +314,70 @@ def restore_an_old_database(log: Log) -> None:
     log.write(5)
 
 
+class Backup:
+    """The rows, the seals and the checkpoints at one time."""
+
+    def __init__(self) -> None:
+        self.rows, self.seals = list(AuditEntry.objects.all()), list(AuditSeal.objects.all())
+        self.folder = checkpoints().with_name("audit-backup")
+        shutil.copytree(checkpoints(), self.folder)
+
+    def restore(self, log: Log) -> None:
+        """Replace the log by the backup; a new sealer goes on."""
+        attack("DELETE FROM {rows}", "DELETE FROM {seals}")
+        AuditEntry.objects.bulk_create(self.rows)
+        AuditSeal.objects.bulk_create(self.seals)
+        shutil.rmtree(checkpoints())
+        self.folder.rename(checkpoints())
+        log.sealer = Sealer()
+
+
+def archive_and_restore(log: Log) -> AuditEntry:
+    """Archive 15 rows and restore a backup of 10; return the row of the cut, which is undone."""
+    backup = Backup()
+    log.write(5)
+    file = checkpoints() / "archive.jsonl"
+    call_command("archive_audit", "--before", f"{datetime.now(UTC)}", str(file), stdout=StringIO())
+    cut = AuditEntry.objects.get(action="audit.archived")
+    backup.restore(log)
+    return cut
+
+
+def repeat_a_cut_that_a_restore_undid(log: Log) -> None:
+    cut = archive_and_restore(log)
+    AuditEntry.objects.bulk_create([cut])
+    log.seal()
+    assert not AuditSeal.objects.filter(entry_id=cut.id).exists()
+    remove_with_seals(1, 5)
+
+
+def repeat_a_cut_once_the_chain_is_longer(log: Log) -> None:
+    cut = archive_and_restore(log)
+    log.write(10)
+    cut.id += 20
+    AuditEntry.objects.bulk_create([cut])
+    log.seal()
+    assert not AuditSeal.objects.filter(entry_id=cut.id).exists()
+    remove_with_seals(1, 14)
+
+
+def repeat_a_cut_that_was_not_sealed_yet(log: Log) -> None:
+    """No sealer has seen the row of the cut."""
+    AuditEntry.objects.bulk_create([archive_and_restore(log)])
+    remove_with_seals(1, 9)
+
+
+def remove_with_seals(first: int, last: int) -> None:
+    attack(
+        "DELETE FROM {rows} WHERE id IN"
+        " (SELECT entry_id FROM {seals} WHERE position BETWEEN %(first)s AND %(last)s)",
+        "DELETE FROM {seals} WHERE position BETWEEN %(first)s AND %(last)s",
+        first=first,
+        last=last,
+        changes_rows=False,
+    )
+
+
 def leave_rows_unsealed(log: Log) -> None:
     _write_unsealed(timedelta(minutes=2))
 
@@ -377,6 +441,9 @@ ATTACKS: list[tuple[Callable[[Log], None], str, int]] = [
     (delete_the_newest_checkpoint, "head.json is missing", 1),
     (delete_past_checkpoints, "checkpoints.jsonl: checkpoint 1 is missing", 1),
     (restore_an_old_database, "(seal 10): it differs from the head in a checkpoint", 1),
+    (repeat_a_cut_that_a_restore_undid, "up to seal 14, which this chain does not have", 1),
+    (repeat_a_cut_once_the_chain_is_longer, "seals 1 to 14: they are missing from the chain", 1),
+    (repeat_a_cut_that_was_not_sealed_yet, "up to seal 14, which this chain does not have", 1),
     (leave_rows_unsealed, "1 rows are over a minute old and not sealed", 1),
     (set_the_clock_back, "1 rows are over a minute old and not sealed", 1),
     (set_the_clock_back_while_sealing, "The audit log is intact: 12 sealed rows", 0),
@@ -588,14 +655,7 @@ def test_accepting_incidents_accepts_no_gap_of_a_removed_row(
     attack("DELETE FROM {seals} WHERE position = 11")
     verify_audit("--accept-incidents", "a forged seal was removed")
     log.write(3)
-    attack(
-        "DELETE FROM {rows} WHERE id IN"
-        " (SELECT entry_id FROM {seals} WHERE position BETWEEN %(first)s AND %(last)s)",
-        "DELETE FROM {seals} WHERE position BETWEEN %(first)s AND %(last)s",
-        first=gap[0],
-        last=gap[1],
-        changes_rows=False,
-    )
+    remove_with_seals(*gap)
     for _ in range(2):
         status, output = verify_audit("--accept-incidents", "again")
         assert "of forged seals" not in output
