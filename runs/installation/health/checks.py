@@ -36,7 +36,7 @@ from runs.installation.home.paths import home_paths
 from runs.installation.home.pooling import pools_transactions
 from runs.installation.home.prepare import POOLING_NOT_SET, unapplied_migrations
 from runs.installation.home.safety import KEY_LENGTH_MIN
-from runs.installation.home.state import live_info
+from runs.installation.home.state import is_up, live_info
 from runs.queries.totals import count_inconsistent_totals, missing_triggers
 
 Verdict = Literal["ok", "note", "bad"]
@@ -275,6 +275,8 @@ def check_port() -> CheckResult:
 def check_stack() -> CheckResult:
     """Report whether the stack is up and its services are ready."""
     info = live_info(home_paths())
+    if info is None and is_up():
+        return CheckResult("ok", "stack", "starting or stopping; see `manage.py status`")
     if info is None:
         return CheckResult("ok", "stack", "not up; `manage.py up` starts it")
     not_ready = [service.name for service in info.services if service.state != "ready"]

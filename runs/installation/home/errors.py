@@ -6,6 +6,7 @@ StackError
 ├── PoolingNotSet       the database's pooler needs CONTINUITY_TRANSACTION_POOLING
 ├── UnsafeStart         the settings would expose the installation
 ├── PortTaken           the requested port cannot be listened on
+├── StoppedMeanwhile    `manage.py down` ended the start
 ├── ServiceFailed       redis, web, worker or scheduler did not start
 └── BackupError         a backup cannot be created or restored
 """
@@ -35,6 +36,13 @@ class UnsafeStart(StackError):
 
 class PortTaken(StackError):
     """The requested address is in use or not allowed."""
+
+
+class StoppedMeanwhile(StackError):
+    """`manage.py down` ended the start; nothing is left running."""
+
+    def __init__(self) -> None:
+        super().__init__("The stack was stopped with `manage.py down` while it started.")
 
 
 class ServiceFailed(StackError):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +39,10 @@ def prepare_home() -> None:
         PoolingNotSet: The database's pooler needs CONTINUITY_TRANSACTION_POOLING.
     """
     paths = home_paths()
-    try:
-        create_folders(paths)
-        if settings.EMBEDDED:
+    create_folders(paths)
+    if settings.EMBEDDED:
+        with _os_errors_reported(paths):
             _migrate_embedded(paths)
-    except OSError as exc:
-        raise HomeUnusable(
-            f"CONTINUITY_HOME {paths.home} cannot be used: {exc.strerror or exc}."
-            " Set CONTINUITY_HOME to a folder that you can write."
-        ) from exc
     if not settings.EMBEDDED:
         check_migrations()
         check_pooling()
@@ -56,14 +52,26 @@ def create_folders(paths: HomePaths) -> None:
     """Create the home's folders and make them accessible to their owner only.
 
     Raises:
-        OSError: A folder cannot be created or written.
+        HomeUnusable: A folder cannot be created or written.
     """
-    for folder in (paths.home, paths.logs, paths.redis):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if paths.home.stat().st_mode & 0o077:
-        paths.home.chmod(0o700)
-    if not os.access(paths.home, os.W_OK | os.X_OK):
-        raise PermissionError(None, "it is read-only")
+    with _os_errors_reported(paths):
+        for folder in (paths.home, paths.logs, paths.redis):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if paths.home.stat().st_mode & 0o077:
+            paths.home.chmod(0o700)
+        if not os.access(paths.home, os.W_OK | os.X_OK):
+            raise PermissionError(None, "it is read-only")
+
+
+@contextmanager
+def _os_errors_reported(paths: HomePaths) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise HomeUnusable(
+            f"CONTINUITY_HOME {paths.home} cannot be used: {exc.strerror or exc}."
+            " Set CONTINUITY_HOME to a folder that you can write."
+        ) from exc
 
 
 def unapplied_migrations() -> list[str]:

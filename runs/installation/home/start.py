@@ -13,10 +13,10 @@ from runs.installation.home.errors import StackError
 from runs.installation.home.paths import home_paths
 from runs.installation.home.state import StackInfo, live_info
 
-START_TIMEOUT_S = 90.0
+_TIMEOUT_S = 90.0
 
 
-def ensure_stack(timeout_s: float = START_TIMEOUT_S) -> StackInfo:
+def ensure_stack(timeout_s: float = _TIMEOUT_S) -> StackInfo:
     """Return the running stack of this home; start one in the background if there is none.
 
     Blocks until the stack is ready: milliseconds if it runs, seconds if it has to start. Hold a

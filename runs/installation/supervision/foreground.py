@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FrameType
 
 from django.conf import settings
 
 from runs.installation.home.errors import StackError
 from runs.installation.home.listen import FIRST_PORT, listen
-from runs.installation.home.locks import membership, try_lock
+from runs.installation.home.locks import membership
 from runs.installation.home.paths import HomePaths
+from runs.installation.home.prepare import prepare_home
 from runs.installation.home.safety import refuse_unsafe_start
-from runs.installation.home.state import StackInfo, is_up, live_info, stack_info
+from runs.installation.home.state import StackInfo, is_up, stack_info
 from runs.installation.supervision.active_runs import is_work_left
+from runs.installation.supervision.beginning import (
+    Start,
+    StopRequested,
+    await_ready,
+    begin_start,
+    on_signals,
+    raise_stop,
+)
 from runs.installation.supervision.idle import IdleRule
 from runs.installation.supervision.liveness import WorkerProbe
 from runs.installation.supervision.service_definitions import (
@@ -28,15 +35,6 @@ from runs.installation.supervision.service_definitions import (
 from runs.installation.supervision.supervisor import Report, Supervisor
 
 _POLL_S = 0.2
-_JOIN_TIMEOUT_S = 90.0
-
-
-class StopRequested(KeyboardInterrupt):
-    """A signal requested the stop. Raised in the main thread, wherever that is."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
 
 
 @dataclass(frozen=True)
@@ -44,14 +42,20 @@ class UpOptions:
     """The options of `manage.py up`.
 
     Attributes:
+        lock_fd: the stack's lock, which the supervisor of `up --background` inherits; else None.
         once: stop after the job.
         job: called with the stack's address when it is ready; returns whether it succeeded.
     """
 
     port: int | None = None
-    background: bool = False
+    lock_fd: int | None = None
     once: bool = False
     job: Callable[[str], bool] | None = None
+
+    @property
+    def background(self) -> bool:
+        """Return whether this is the supervisor of `up --background`."""
+        return self.lock_fd is not None
 
     def run_job(self, url: str, report: Report) -> bool | None:
         """Run the job; return its result if the stack is to stop now, else None."""
@@ -72,22 +76,24 @@ def supervise_or_attach(paths: HomePaths, options: UpOptions, report: Report) ->
     Raises:
         StackError: The stack cannot be started; services that had started are stopped.
     """
-    _on_signals(_raise_stop)
+    on_signals(raise_stop)
     try:
         while True:
-            lock_fd = try_lock(paths.stack_lock)
-            if lock_fd is not None:
-                return _supervise(paths, lock_fd, options, report)
-            result = _await_other(paths) if options.background else _attach(paths, options, report)
+            with begin_start(
+                paths, background=options.background, lock_fd=options.lock_fd
+            ) as start:
+                if start is not None:
+                    prepare_home()
+                    return _supervise(paths, start, options, report)
+            result = _attach(paths, options, report)
             if result is not None:
                 return result
     except KeyboardInterrupt:
         return not options.once
 
 
-def _supervise(paths: HomePaths, lock_fd: int, options: UpOptions, report: Report) -> bool:
+def _supervise(paths: HomePaths, start: Start, options: UpOptions, report: Report) -> bool:
     with contextlib.ExitStack() as stack:
-        stack.callback(os.close, lock_fd)
         refuse_unsafe_start("127.0.0.1")
         stack.callback(remove_socket_folder, paths)
         listener = stack.enter_context(listen(options.port))
@@ -101,7 +107,7 @@ def _supervise(paths: HomePaths, lock_fd: int, options: UpOptions, report: Repor
         supervisor = Supervisor(
             paths,
             define_services(paths, listener, WorkerProbe()),
-            lock_fd=lock_fd,
+            start=start,
             url=url,
             background=options.background,
             report=report,
@@ -133,7 +139,7 @@ def _started(supervisor: Supervisor, report: Report) -> Iterator[None]:
         report("")  # the terminal has shown ^C on this line
         raise
     finally:
-        _on_signals(lambda number, frame: supervisor.kill_now())
+        on_signals(lambda number, frame: supervisor.kill_now())
         started_at = time.monotonic()
         report("Stopping …")
         supervisor.stop(final=final)
@@ -143,9 +149,10 @@ def _started(supervisor: Supervisor, report: Report) -> Iterator[None]:
 def _attach(paths: HomePaths, options: UpOptions, report: Report) -> bool | None:
     """Be a member of another supervisor's stack until it ends; None if it has to start here."""
     with membership(paths):
-        info = _await_ready(paths)
+        info = await_ready(paths)
         if info is None:
             return None
+        prepare_home()
         report(_describe_attached(info, options))
         result = options.run_job(info.url, report)
         if result is not None:
@@ -169,33 +176,3 @@ def _describe_attached(info: StackInfo, options: UpOptions) -> str:
     if options.port is not None and not info.url.endswith(f":{options.port}"):
         text += f"\n--port {options.port} has no effect; `manage.py down` stops the other one."
     return text
-
-
-def _await_other(paths: HomePaths) -> bool | None:
-    """Wait until another supervisor's stack is ready; None if that supervisor ended instead."""
-    return None if _await_ready(paths) is None else True
-
-
-def _await_ready(paths: HomePaths) -> StackInfo | None:
-    """Wait for a starting stack; None as soon as no process holds the stack's lock."""
-    deadline = time.monotonic() + _JOIN_TIMEOUT_S
-    while is_up(paths):
-        info = live_info(paths)
-        if info is not None:
-            return info
-        if time.monotonic() > deadline:
-            raise StackError(
-                f"A process of a stack holds {paths.stack_lock} but the stack does not become"
-                " ready. `manage.py down` stops it."
-            )
-        time.sleep(0.05)
-    return None
-
-
-def _on_signals(handler: Callable[[int, FrameType | None], object]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, handler)
-
-
-def _raise_stop(number: int, frame: FrameType | None) -> None:
-    raise StopRequested(number)

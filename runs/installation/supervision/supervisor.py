@@ -17,6 +17,7 @@ from pathlib import Path
 from runs.installation.home.errors import ServiceFailed
 from runs.installation.home.paths import HomePaths
 from runs.installation.home.state import ServiceInfo, StackInfo, birth, write_state
+from runs.installation.supervision.beginning import Start
 from runs.installation.supervision.logs import last_lines
 from runs.installation.supervision.services import Service, ServiceProcess
 from runs.installation.supervision.watcher import STOPPED_LAST
@@ -45,7 +46,7 @@ class Supervisor:
         paths: HomePaths,
         services: Sequence[Service],
         *,
-        lock_fd: int,
+        start: Start,
         url: str,
         background: bool,
         report: Report,
@@ -60,7 +61,7 @@ class Supervisor:
         self._should_stop = should_stop or (lambda on_stop: False)
         self._health_check_s = health_check_s
         self._mark = uuid.uuid4().hex
-        self._lock_fd = lock_fd
+        self._begun = start
         # A short path: Chromium creates Unix sockets 74 bytes below it, and 107 bytes are allowed.
         self._temp_folder = Path(tempfile.mkdtemp(prefix="cty-"))
         self._processes = [
@@ -68,7 +69,6 @@ class Supervisor:
             for service in services
         ]
         self._state = "starting"
-        self._started_at = time.time()
         self._stopping = threading.Event()
         self._kill_now = threading.Event()
         self.ended = threading.Event()
@@ -85,7 +85,7 @@ class Supervisor:
         """
         self._write_state("starting")
         self._watcher = WatcherProcess(
-            self._paths, mark=self._mark, temp_folder=self._temp_folder, lock_fd=self._lock_fd
+            self._paths, mark=self._mark, temp_folder=self._temp_folder, lock_fd=self._begun.lock_fd
         )
         first = [one for one in self._processes if one.name == STOPPED_LAST]
         for group in (first, [one for one in self._processes if one not in first]):
@@ -222,7 +222,7 @@ class Supervisor:
             pid=os.getpid(),
             birth=birth(os.getpid()),
             url=self.url,
-            started_at=self._started_at,
+            started_at=self._begun.began_at,
             model=self._model,
             services=services,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from argparse import SUPPRESS, ArgumentParser
@@ -15,6 +16,7 @@ from runs.installation.home.paths import HomePaths, home_paths
 from runs.installation.home.prepare import prepare_home
 from runs.installation.home.state import live_info
 from runs.installation.supervision.background import start_in_background
+from runs.installation.supervision.beginning import StopRequested
 from runs.installation.supervision.foreground import UpOptions, supervise_or_attach
 
 DEMO_TIMEOUT_S = 180.0
@@ -43,30 +45,32 @@ class Command(BaseCommand):
             action="store_true",
             help="stop after the demo (default without a terminal)",
         )
-        parser.add_argument("--detached", action="store_true", help=SUPPRESS)
+        parser.add_argument("--detached", type=int, metavar="LOCK_FD", help=SUPPRESS)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Start the stack or attach to it. Exit 0 on success, 1 with an error message."""
         paths = home_paths()
+        is_detached = options["detached"] is not None
         try:
-            prepare_home()
             if options["background"]:
                 self._in_background(paths, options["port"])
                 return
             up_options = UpOptions(
                 port=options["port"],
-                background=options["detached"],
+                lock_fd=options["detached"],
                 once=options["once"] or (options["demo"] and not _has_terminal()),
                 job=_demo if options["demo"] else None,
             )
-            report = _print_log_line if options["detached"] else _print_line
+            report = _print_log_line if is_detached else _print_line
             report(f"Continuity, home {paths.home}")
             succeeded = supervise_or_attach(paths, up_options, report)
         except StackError as problem:
             self.stderr.write(str(problem))
             sys.exit(1)
-        except KeyboardInterrupt:  # while the home is prepared
-            sys.exit(130)
+        except KeyboardInterrupt as stop:
+            self.stderr.write("Stopped before the stack was ready; nothing is left running.")
+            is_final = isinstance(stop, StopRequested) and stop.number == signal.SIGTERM
+            sys.exit(1 if is_final else 130)
         if not succeeded:
             sys.exit(1)
 
@@ -74,6 +78,7 @@ class Command(BaseCommand):
         info = live_info(paths)
         began = time.monotonic()
         if info is not None:
+            prepare_home()
             self.stdout.write(f"Up already, in the {info.mode}: {info.url} (process {info.pid}).")
             return
         info = start_in_background(paths, port)

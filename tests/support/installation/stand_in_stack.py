@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 from runs.installation.home.errors import StackError
 from runs.installation.home.locks import try_lock
 from runs.installation.home.paths import HomePaths
+from runs.installation.supervision.beginning import Start
 from runs.installation.supervision.services import Service
 from runs.installation.supervision.supervisor import Supervisor
 
@@ -37,7 +39,7 @@ def main(home: str, *changes: str) -> int:
     supervisor = Supervisor(
         paths,
         [stand_in(paths, name, shell) for name, shell in ({**SERVICES, **_named(changes)}).items()],
-        lock_fd=lock_fd,
+        start=Start(lock_fd, time.time()),
         url="http://stand-in",
         background=False,
         report=lambda line: print(line, flush=True),  # noqa: T201
