@@ -12,7 +12,7 @@ from typing import Any
 from decisions.errors import SessionNotFound, TrustNotAllowed
 from decisions.identity.principals import ADMIN, Principal
 from decisions.infra.ids import new_id
-from decisions.security.keys import seal, unseal
+from decisions.security.sealed_columns import seal_column, unseal_column
 from decisions.validation.storable import storable_text
 from runners.models import BrowserSession
 
@@ -99,7 +99,7 @@ def read_state(session: BrowserSession) -> SavedState | None:
     if session.sealed_state is None or session.saved_at is None:
         return None
     try:
-        saved = json.loads(unseal(bytes(session.sealed_state)))
+        saved = json.loads(unseal_column(session, "sealed_state"))
     except ValueError:
         raise StateUnreadable(session.id) from None
     return SavedState(saved["storage"], saved["urls"], session.saved_at)
@@ -113,11 +113,13 @@ def save_state(
     Returns False if the session was closed or another worker has it open.
     """
     cookies = storage.get("cookies", [])
+    saved = json.dumps({"storage": storage, "urls": urls}).encode()
+    sealed = seal_column(BrowserSession(id=session_id), "sealed_state", saved)
     rows = BrowserSession.objects.filter(id=session_id, worker_id=worker_id, closed_at__isnull=True)
     now = datetime.now(UTC)
     return bool(
         rows.update(
-            sealed_state=seal(json.dumps({"storage": storage, "urls": urls}).encode()),
+            sealed_state=sealed,
             cookies=len(cookies),
             logged_in_until=logged_in_until(cookies),
             saved_at=now,

@@ -18,14 +18,16 @@ from django.utils.module_loading import import_string
 
 from decisions.models import Decision
 from decisions.presentation.visible_text import SECRET_CLOSE, SECRET_OPEN
-from decisions.security.keys import mac, mac_matches, seal, unseal
+from decisions.security.keys import mac, mac_matches
 from decisions.security.masking import map_texts
+from decisions.security.sealed_columns import seal_column, unseal_column
 
 MAX_BYTES = 256 * 1024  # of the arguments as JSON
 MAX_VALUES = 2_000  # texts, numbers and empty lists
 TOOL_MAX = 128  # characters of the tool's name
 NAME_MAX = 200  # characters of a value's name: its path of field names
 _PURPOSE = "shown"
+_COLUMN = "sealed_arguments"
 _NOT_STORED = "They were not stored whole; refuse the call, and have it made again."
 
 
@@ -71,7 +73,8 @@ def seal_arguments(
     """
     state = {"basis": basis, "target": target_state or None}
     more = [{name: value for name, value in state.items() if value is not None}]
-    return seal(json.dumps([*_bound_to(decision), json.dumps(args), *more]).encode())
+    texts = [*_bound_to(decision), json.dumps(args), *more]
+    return seal_column(decision, _COLUMN, json.dumps(texts).encode())
 
 
 def open_arguments(decision: Decision) -> Mapping[str, Any]:
@@ -186,9 +189,11 @@ def _plain(decision: Decision) -> tuple[str, Mapping[str, str]]:
     if decision.sealed_arguments is None:
         raise CannotBeShown(_NOT_STORED)
     try:
-        values = json.loads(unseal(bytes(decision.sealed_arguments)))
+        values = json.loads(unseal_column(decision, _COLUMN))
     except ValueError:
-        raise CannotBeShown("They cannot be decrypted with this installation's keys.") from None
+        raise CannotBeShown(
+            "They cannot be decrypted for this decision with this installation's keys."
+        ) from None
     more = values.pop() if isinstance(values[-1], dict) else {}
     *bound_to, arguments = values
     if bound_to != _bound_to(decision):

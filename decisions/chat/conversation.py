@@ -85,7 +85,7 @@ class ChatTurn:
         row.answers = list(self.masked.answers) if is_pending else []
         row.slots = dict(self.masked.slots) if is_pending else {}
         row.asked = list(asked)
-        row.sealed_request = self.exact.sealed() if is_pending else None
+        row.sealed_request = self.exact.sealed_for(row) if is_pending else None
         finding, masked = self._risk(gate)
         if masked is not None:
             row.risk = {**asdict(masked), "decision_id": decision_id}

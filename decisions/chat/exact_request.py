@@ -13,9 +13,10 @@ from typing import Any
 from decisions.chat.risk.detection import Finding
 from decisions.chat.risk.parsing import normalize
 from decisions.models import Conversation
-from decisions.security.keys import mac, seal, unseal
+from decisions.security.keys import mac
 from decisions.security.logs import redact
 from decisions.security.masking import MASK
+from decisions.security.sealed_columns import seal_column, unseal_column
 
 _WORD = re.compile(r"\w+")
 
@@ -40,9 +41,9 @@ class RequestTexts:
         """Return the keyed digest that a confirm token is bound to."""
         return mac("chat request", json.dumps(asdict(self), sort_keys=True).encode())
 
-    def sealed(self) -> bytes:
-        """Return the texts encrypted, to be stored with the conversation."""
-        return seal(json.dumps(asdict(self)).encode())
+    def sealed_for(self, row: Conversation) -> bytes:
+        """Return the texts encrypted, to be stored with a conversation."""
+        return seal_column(row, "sealed_request", json.dumps(asdict(self)).encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class EarlierTexts:
         """Store the texts encrypted in a conversation that has them masked."""
         clause = self.waiting.clause if self.waiting else ""
         texts = [self.last_message, clause, *_masked_texts(row)]
-        row.sealed_context = seal(json.dumps(texts).encode())
+        row.sealed_context = seal_column(row, "sealed_context", json.dumps(texts).encode())
 
 
 def pending_request(row: Conversation) -> RequestTexts | None:
@@ -67,7 +68,7 @@ def pending_request(row: Conversation) -> RequestTexts | None:
     if not row.request or row.sealed_request is None:
         return None
     try:
-        stored = json.loads(unseal(bytes(row.sealed_request)))
+        stored = json.loads(unseal_column(row, "sealed_request"))
     except ValueError:
         return None
     if redact(stored["message"]) != row.request:
@@ -81,7 +82,7 @@ def earlier_texts(row: Conversation) -> EarlierTexts:
     """
     last_message, clause = _masked_texts(row)
     try:
-        texts = json.loads(unseal(bytes(row.sealed_context or b"")))
+        texts = json.loads(unseal_column(row, "sealed_context"))
     except ValueError:
         texts = []
     if texts[2:] == [last_message, clause]:

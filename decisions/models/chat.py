@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from django.db import models
 from django.db.models import Q
 
@@ -51,6 +53,11 @@ class Conversation(models.Model):
 
     def __str__(self) -> str:
         return self.session_id
+
+    @property
+    def sealed_identity(self) -> str:
+        """What the encrypted columns are bound to; a new conversation has no id yet."""
+        return json.dumps([self.workspace_id, self.user_id, self.session_id])
 
 
 class Event(models.Model):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC
+
 from django.db import models
 from django.db.models import Q
 
@@ -86,6 +89,13 @@ class Decision(models.Model):
 
     def __str__(self) -> str:
         return str(self.pk)
+
+    @property
+    def sealed_identity(self) -> str:
+        """What `sealed_arguments` is bound to: the id is not known when they are sealed."""
+        call = self.tenant_id, self.workspace_id, self.principal_id, self.kind, self.subject_digest
+        at = self.created_at.astimezone(UTC).isoformat()
+        return json.dumps([*call, self.run_id, self.step_index, at])
 
 
 class ConfirmationStatus(models.TextChoices):

@@ -9,13 +9,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 
+from cryptography.exceptions import InvalidTag
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 from django.conf import settings
+
+_VERSION = b"v2:"  # a value without it is of the first version
+_NONCE_BYTES = 12
+_START = len(_VERSION) + _NONCE_BYTES
+_CANNOT_DECRYPT = (
+    "cannot decrypt: encrypted for another purpose or row or under a key that is not configured, or"
+    " modified since"
+)
 
 
 @lru_cache(maxsize=64)
@@ -35,28 +47,66 @@ def key_fingerprints(keys: Iterable[str] | None = None) -> list[str]:
     return [_derive(key, "mark").hex()[:32] for key in wanted]
 
 
-def _fernet(purpose: str) -> MultiFernet:
-    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in _keys(purpose)])
+def seal(plain: bytes, *, purpose: str, bound_to: str) -> bytes:
+    """Encrypt bytes with AES-256-GCM under the newest key.
+
+    Args:
+        purpose: the use of the value; each has a key of its own.
+        bound_to: what the value belongs to, such as the id of its row; authenticated, not stored.
+    """
+    nonce = os.urandom(_NONCE_BYTES)
+    encrypted = AESGCM(_keys(purpose)[0]).encrypt(nonce, plain, bound_to.encode())
+    return _VERSION + nonce + encrypted
 
 
-def seal(plain: bytes, *, purpose: str = "seal") -> bytes:
-    """Encrypt bytes, by default for storage; only `unseal` with the same purpose decrypts them."""
-    return _fernet(purpose).encrypt(plain)
-
-
-def unseal(sealed: bytes, *, purpose: str = "seal") -> bytes:
-    """Decrypt what `seal` returned.
+def unseal(sealed: bytes, *, purpose: str, bound_to: str) -> bytes:
+    """Decrypt what `seal` returned for the same purpose and binding.
 
     Raises:
-        ValueError: Encrypted for another purpose or under a key that is no longer configured, or
-            modified since.
+        ValueError: Encrypted for another purpose or binding, or under a key that is not configured,
+            or modified since.
     """
+    for key in _keys(purpose):
+        with suppress(ValueError):
+            return _decrypt(key, sealed, bound_to)
+    raise ValueError(_CANNOT_DECRYPT)
+
+
+def is_current(sealed: bytes, *, purpose: str, bound_to: str) -> bool:
+    """Tell whether a value is of the present version and under the newest key."""
     try:
-        return _fernet(purpose).decrypt(sealed)
+        _decrypt(_keys(purpose)[0], sealed, bound_to)
+    except ValueError:
+        return False
+    return True
+
+
+def _decrypt(key: bytes, sealed: bytes, bound_to: str) -> bytes:
+    nonce, encrypted = sealed[len(_VERSION) : _START], sealed[_START:]
+    if is_unbound(sealed) or len(nonce) < _NONCE_BYTES:
+        raise ValueError(_CANNOT_DECRYPT)
+    try:
+        return AESGCM(key).decrypt(nonce, encrypted, bound_to.encode())
+    except InvalidTag:
+        raise ValueError(_CANNOT_DECRYPT) from None
+
+
+def is_unbound(sealed: bytes) -> bool:
+    """Tell whether a value is of the first version, which had one key for all and no binding."""
+    return not sealed.startswith(_VERSION)
+
+
+def unseal_unbound(sealed: bytes) -> bytes:
+    """Decrypt a value of the first version.
+
+    Raises:
+        ValueError: As `unseal`.
+    """
+    keys = [Fernet(base64.urlsafe_b64encode(key)) for key in _keys("seal")]
+    try:
+        return MultiFernet(keys).decrypt(sealed)
     except InvalidToken:
-        raise ValueError(
-            "cannot decrypt: encrypted under a key that is not configured, or modified since"
-        ) from None
+        raise ValueError(_CANNOT_DECRYPT) from None
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
-from decisions.security.keys import unseal
+from decisions.security.sealed_columns import unseal_column
 from runners.errors import RunnerFailed
 from runners.gateway.request import PROBE_S, TIMEOUT_MS, RunnerTarget
 from runners.invocation.event_loop import get_loop
@@ -133,7 +133,7 @@ def _token_of(target: ExecutionTarget) -> str | None:
     if target.sealed_auth_token is None:
         return None
     try:
-        return unseal(bytes(target.sealed_auth_token)).decode()
+        return unseal_column(target, "sealed_auth_token").decode()
     except ValueError:
         raise RunnerFailed(
             "The target's token was encrypted with a key that is no longer configured. Set the"

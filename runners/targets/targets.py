@@ -20,7 +20,7 @@ from decisions.authorization.policy_rules import (
 from decisions.errors import Conflict, InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal, TrustLevel
 from decisions.models import Tenant, Workspace
-from decisions.security.keys import seal
+from decisions.security.sealed_columns import seal_column
 from decisions.validation.storable import storable, storable_text
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.roots import checked_root, refuse_taken_root
@@ -126,10 +126,11 @@ def create_target_row(
         Conflict: Another target is the default, or has this id; details.targetId names it.
         RootTaken: The folder overlaps that of a target of another workspace.
     """
-    checked = _checked(fields)
+    checked, auth_token = _checked(fields)
     with transaction.atomic():
         target = ExecutionTarget(**checked)
         target.id = target.id if target_id is None else _checked_id(target_id)
+        _set_auth_token(target, auth_token)
         refuse_taken_root(target)
         _save(target, is_new=True)
         _record("target.created", actor, target)
@@ -145,7 +146,7 @@ def change_target(
         TargetNotFound: There is no such target, or it is a local folder of this machine.
         InvalidInput, Conflict: As `create_target_row`; also if the kind or the version differs.
     """
-    checked = _checked(fields)
+    checked, auth_token = _checked(fields)
     with transaction.atomic():
         target = _locked(target_id)
         if target.kind != fields.kind:
@@ -157,6 +158,7 @@ def change_target(
         before, old_endpoint, old_root = _audit_data(target), endpoint_of(target), _root(target)
         for name, value in checked.items():
             setattr(target, name, value)
+        _set_auth_token(target, auth_token)
         if _root(target) != old_root:
             refuse_taken_root(target)
         if endpoint_of(target) != old_endpoint:  # another runner: delete the old one's tools
@@ -226,7 +228,8 @@ def _locked(target_id: str, *, is_local: bool = False) -> ExecutionTarget:
     return target
 
 
-def _checked(fields: TargetFields) -> dict[str, Any]:
+def _checked(fields: TargetFields) -> tuple[dict[str, Any], str | None]:
+    """Return the columns of a target, and its token apart: it is sealed for the target's id."""
     if fields.kind not in USABLE:
         raise InvalidInput(f"kind: targets of kind {fields.kind[:32]} cannot be created.")
     name = storable_text(fields.name).strip()
@@ -240,16 +243,20 @@ def _checked(fields: TargetFields) -> dict[str, Any]:
     columns = {**asdict(fields), "name": name}
     auth_token = checked_auth_token(columns.pop("auth_token"))
     if fields.kind != TargetKind.WORKSPACE:
-        sealed = {} if auth_token is None else {"sealed_auth_token": _sealed(auth_token)}
-        return {**columns, **checked_runner_columns(fields.endpoint, fields.config), **sealed}
+        columns |= checked_runner_columns(fields.endpoint, fields.config)
+        return columns, auth_token
     if fields.endpoint or auth_token:
         raise InvalidInput("endpoint, authToken: a workspace folder has none.")
     root = str(checked_root(str(fields.config.get("root", ""))))
-    return {**columns, "endpoint": None, "config": {**storable(fields.config), "root": root}}
+    columns |= {"endpoint": None, "config": {**storable(fields.config), "root": root}}
+    return columns, None
 
 
-def _sealed(auth_token: str) -> bytes | None:
-    return seal(auth_token.encode()) if auth_token else None
+def _set_auth_token(target: ExecutionTarget, auth_token: str | None) -> None:
+    """Encrypt a new token for its target; None leaves the present one, "" removes it."""
+    if auth_token is not None:
+        sealed = seal_column(target, "sealed_auth_token", auth_token.encode())
+        target.sealed_auth_token = sealed if auth_token else None
 
 
 def _checked_id(text: str) -> str:

@@ -41,10 +41,9 @@ def seal_message(channel: str, message: Mapping[str, Any]) -> bytes:
     envelope = {
         "id": secrets.token_hex(8),
         "sentAt": time.time(),
-        "channel": channel,
         "message": message,
     }
-    return seal(orjson.dumps(envelope), purpose=_PURPOSE)
+    return seal(orjson.dumps(envelope), purpose=_PURPOSE, bound_to=channel)
 
 
 class Inbox:
@@ -67,10 +66,10 @@ class Inbox:
         installation's key, is older than MAX_AGE_S, or was opened before.
         """
         try:
-            envelope = orjson.loads(unseal(sealed, purpose=_PURPOSE))
+            envelope = orjson.loads(unseal(sealed, purpose=_PURPOSE, bound_to=self._channel))
         except ValueError:
             return None
-        if envelope["channel"] != self._channel or not self._is_recent(envelope["sentAt"]):
+        if not self._is_recent(envelope["sentAt"]):
             return None
         self._forget_old()
         if envelope["id"] in self._opened:

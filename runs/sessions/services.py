@@ -15,6 +15,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.batches import BATCH_SIZE
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
+from decisions.security.sealed_columns import seal_column, unseal_column
 from decisions.validation.json_schema import page_of
 from runners.browser_sessions import NAME_MAX, find_session, new_session
 from runners.models import BrowserSession
@@ -136,6 +137,7 @@ def clone_session(
 
     Raises:
         NoSuchSession: As `get_session`.
+        SessionNotFound: The saved state is unreadable.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("sessions:write")
@@ -147,12 +149,12 @@ def clone_session(
         principal_id=row.principal_id,
         trust=row.trust,
         name=_name(name) if name is not None else f"copy of {row.name}"[:NAME_MAX],
-        sealed_state=row.sealed_state,
         cookies=row.cookies,
         saved_at=row.saved_at,
         logged_in_until=row.logged_in_until,
         used_at=datetime.now(UTC),
     )
+    clone.sealed_state = _state_for(clone, row)
     arguments = {"sessionId": row.id, "name": clone.name}
     approval = admit_call(tool_call_request(principal, "clone_session", arguments))
     with transaction.atomic():
@@ -161,6 +163,18 @@ def clone_session(
             raise _missing(session_id)
         insert_session(clone, actor=principal.id, clonedFrom=row.id)
     return session_object(clone)
+
+
+def _state_for(clone: BrowserSession, row: BrowserSession) -> bytes | None:
+    """Return the saved state of a session, encrypted for its clone."""
+    if row.sealed_state is None:
+        return None
+    try:
+        return seal_column(clone, "sealed_state", unseal_column(row, "sealed_state"))
+    except ValueError:
+        raise SessionNotFound(
+            f"The saved state of the session {row.id} cannot be read with the configured keys."
+        ) from None
 
 
 def expire_sessions() -> int:

@@ -12,8 +12,8 @@ import orjson
 from django.db.models import Exists, OuterRef
 
 from decisions.presentation.visible_text import secret_named
-from decisions.security.keys import seal, unseal
 from decisions.security.masking import MASK, Masker
+from decisions.security.sealed_columns import seal_column, unseal_column
 from runs.models import ACTIVE, Run, RunSecret
 from runs.task_templates.base import StepPlan, TaskTemplate
 
@@ -89,7 +89,9 @@ def sealed_row(run_id: str, secrets: Mapping[str, str], plan: list[StepPlan]) ->
     """
     needing = [index for index, step in enumerate(plan) if step.needs_secrets]
     last_step = needing[-1] if needing else len(plan) - 1
-    return RunSecret(run_id=run_id, sealed=seal(orjson.dumps(secrets)), last_step=last_step)
+    row = RunSecret(run_id=run_id, last_step=last_step)
+    row.sealed = seal_column(row, "sealed", orjson.dumps(secrets))
+    return row
 
 
 def read_secrets(run: Run) -> Secrets:
@@ -101,7 +103,7 @@ def read_secrets(run: Run) -> Secrets:
     row = RunSecret.objects.filter(run_id=run.id).first() if run.holds_secrets else None
     if row is None:
         return Secrets()
-    return Secrets(orjson.loads(unseal(bytes(row.sealed))), row.last_step)
+    return Secrets(orjson.loads(unseal_column(row, "sealed")), row.last_step)
 
 
 def delete_leftover_secrets() -> int:

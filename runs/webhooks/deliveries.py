@@ -23,7 +23,7 @@ from artifacts.selectors import artifact_ids_of
 from decisions.audit.record import AuditEvent, record
 from decisions.identity.principals import as_trust
 from decisions.infra.staleness import ChangeWatch
-from decisions.security.keys import unseal
+from decisions.security.sealed_columns import unseal_column
 from runners.trust import TrustLevel
 from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.queries.runs import run_object
@@ -131,7 +131,7 @@ def release_lost(watch: ChangeWatch) -> int:
 
 
 def _lease_of(row: WebhookDelivery) -> DeliveryLease:
-    secret = unseal(bytes(row.webhook.secret)).decode()
+    secret = unseal_column(row.webhook, "secret").decode()
     return replace(_lease_without_message(row), secret=secret, body=_body(row))
 
 

@@ -14,7 +14,7 @@ from decisions.errors import Conflict, Forbidden, InvalidInput, TrustNotAllowed,
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
-from decisions.security.keys import seal
+from decisions.security.sealed_columns import seal_column
 from runners.errors import AddressNotAllowed, InvalidTarget
 from runners.network.address import check_address
 from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
@@ -70,10 +70,10 @@ def create_webhook(
         every_run=every_run,
         tells_confirmations=confirmations,
         sends_arguments=confirmation_arguments,
-        secret=seal(secret.encode()),
         created_by=principal.id,
         created_at=datetime.now(UTC),
     )
+    hook.secret = seal_column(hook, "secret", secret.encode())
     arguments = {"url": hook.url, "name": hook.name, **sends}
     approval = admit_call(tool_call_request(principal, "create_webhook", arguments))
     with transaction.atomic():

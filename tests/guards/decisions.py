@@ -236,7 +236,7 @@ _CALLS = (
             old="[confirmation.id, _call(confirmation.decision), answered]",
             new="[answered]",
         ),
-        failing_test=f"{_FORGED}::test_a_forged_confirmation_permits_no_step",
+        failing_test=f"{_FORGED}::test_a_forged_confirmation_permits_no_step[copy_answer]",
     ),
     Guard(
         "approval-of-its-caller",
@@ -696,12 +696,12 @@ _DECIDING = (
         (
             Patch(
                 _SEALED,
-                old="seal(json.dumps([*_bound_to(decision), json.dumps(args), *more]).encode())",
-                new="json.dumps([*_bound_to(decision), json.dumps(args), *more]).encode()",
+                old="return seal_column(decision, _COLUMN, json.dumps(texts).encode())",
+                new="return json.dumps(texts).encode()",
             ),
             Patch(
                 _SEALED,
-                old="json.loads(unseal(bytes(decision.sealed_arguments)))",
+                old="json.loads(unseal_column(decision, _COLUMN))",
                 new="json.loads(bytes(decision.sealed_arguments))",
             ),
         ),
@@ -1512,11 +1512,35 @@ _SECURITY = (
         "test_a_repeated_key_and_body_returns_the_same_answer_without_the_token",
     ),
     Guard(
+        "encrypted-values-are-bound",
+        "An encrypted value that was copied to another row is not read there",
+        Patch(
+            "decisions/security/sealed_columns.py",
+            old='return str(getattr(row, "sealed_identity", None) or row.pk)',
+            new='return "row"',
+        ),
+        failing_test="tests/runs/installation/test_encrypted_columns.py::"
+        "test_a_value_copied_to_another_column_or_row_is_not_read_there",
+    ),
+    Guard(
+        "encrypted-values-have-a-purpose",
+        "An encrypted value that was copied to another column is not read there",
+        Patch(
+            "decisions/security/sealed_columns.py",
+            old='return f"{row._meta.db_table}.{column}"',
+            new='return "column"',
+        ),
+        failing_test="tests/runs/installation/test_encrypted_columns.py::"
+        "test_a_value_copied_to_another_column_or_row_is_not_read_there",
+    ),
+    Guard(
         "encryption-at-rest",
         "Secret inputs are stored encrypted",
         (
-            Patch(_KEYS, old="return _fernet(purpose).encrypt(plain)", new="return plain"),
-            Patch(_KEYS, old="return _fernet(purpose).decrypt(sealed)", new="return bytes(sealed)"),
+            Patch(_KEYS, old="return _VERSION + nonce + encrypted", new="return plain"),
+            Patch(
+                _KEYS, old="return MultiFernet(keys).decrypt(sealed)", new="return bytes(sealed)"
+            ),
         ),
         failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_secrets_are_removed_from_the_inputs_and_encrypted",

@@ -893,12 +893,12 @@ _TARGETS = (
         (
             Patch(
                 "runners/targets/targets.py",
-                "return seal(auth_token.encode()) if auth_token else None",
-                "return auth_token.encode() if auth_token else None",
+                'sealed = seal_column(target, "sealed_auth_token", auth_token.encode())',
+                "sealed = auth_token.encode()",
             ),
             Patch(
                 "runners/targets/runner_endpoint.py",
-                "unseal(bytes(target.sealed_auth_token))",
+                'unseal_column(target, "sealed_auth_token")',
                 "bytes(target.sealed_auth_token)",
             ),
         ),
@@ -1967,12 +1967,12 @@ _BROWSER = (
         (
             Patch(
                 "runners/browser_sessions.py",
-                'sealed_state=seal(json.dumps({"storage": storage, "urls": urls}).encode()),',
-                'sealed_state=json.dumps({"storage": storage, "urls": urls}).encode(),',
+                'seal_column(BrowserSession(id=session_id), "sealed_state", saved)',
+                "saved",
             ),
             Patch(
                 "runners/browser_sessions.py",
-                "unseal(bytes(session.sealed_state))",
+                'unseal_column(session, "sealed_state")',
                 "bytes(session.sealed_state)",
             ),
         ),

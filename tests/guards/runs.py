@@ -888,8 +888,8 @@ _SECRETS = (
         "The secret inputs of a run are stored encrypted",
         Patch(
             "runs/submission/secret_inputs.py",
-            old="sealed=seal(orjson.dumps(secrets))",
-            new="sealed=orjson.dumps(secrets)",
+            old='row.sealed = seal_column(row, "sealed", orjson.dumps(secrets))',
+            new="row.sealed = orjson.dumps(secrets)",
         ),
         failing_test="tests/runs/submission/test_secret_inputs.py::"
         "test_secrets_are_removed_from_the_inputs_and_encrypted",
@@ -1910,12 +1910,12 @@ _WEBHOOKS = (
         (
             Patch(
                 "runs/webhooks/services.py",
-                old="secret=seal(secret.encode()),",
-                new="secret=secret.encode(),",
+                old='hook.secret = seal_column(hook, "secret", secret.encode())',
+                new="hook.secret = secret.encode()",
             ),
             Patch(
                 "runs/webhooks/deliveries.py",
-                old="secret = unseal(bytes(row.webhook.secret)).decode()",
+                old='secret = unseal_column(row.webhook, "secret").decode()',
                 new="secret = bytes(row.webhook.secret).decode()",
             ),
         ),

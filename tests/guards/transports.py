@@ -1869,10 +1869,9 @@ _LIVE_GUARDS = (
     Guard(
         "live-message-channel",
         "A message of a live page is accepted only on the channel that it was sealed for",
-        Patch(
-            "runs/live/channel.py",
-            old='envelope["channel"] != self._channel or not',
-            new="not",
+        (
+            Patch("runs/live/channel.py", old="bound_to=channel)", new='bound_to="")'),
+            Patch("runs/live/channel.py", old="bound_to=self._channel)", new='bound_to="")'),
         ),
         failing_test=f"{LIVE_SOCKET}::"
         "test_messages_captured_in_redis_reach_no_viewer_of_another_task_and_none_twice",
@@ -1923,12 +1922,12 @@ _LIVE_GUARDS = (
         (
             Patch(
                 "runs/live/channel.py",
-                old="return seal(orjson.dumps(envelope), purpose=_PURPOSE)",
+                old="return seal(orjson.dumps(envelope), purpose=_PURPOSE, bound_to=channel)",
                 new="return orjson.dumps(envelope)",
             ),
             Patch(
                 "runs/live/channel.py",
-                old="orjson.loads(unseal(sealed, purpose=_PURPOSE))",
+                old="orjson.loads(unseal(sealed, purpose=_PURPOSE, bound_to=self._channel))",
                 new="orjson.loads(sealed)",
             ),
         ),

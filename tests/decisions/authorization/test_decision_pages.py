@@ -160,7 +160,7 @@ def test_the_arguments_of_another_decision_are_not_shown(ask: Callable[..., Deci
     harmless, harmful = ask({"cmd": "ls"}), ask({"cmd": "rm"})
     harmful.sealed_arguments = harmless.sealed_arguments
     harmful.save()
-    assert "do not belong" in decision_page(harmful).problem
+    assert "cannot be decrypted for this decision" in decision_page(harmful).problem
 
 
 def test_an_answer_with_the_digest_of_another_decision_is_refused_and_recorded(
