@@ -193,7 +193,6 @@ RESOURCES = {
 ADMIN_OF_ALL_STAFF = {
     "admin/",
     "admin/search/",
-    "admin/live/",
     "admin/password_change/",
     "admin/password_change/done/",
     "admin/jsi18n/",
