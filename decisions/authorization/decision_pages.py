@@ -26,6 +26,7 @@ from decisions.presentation.visible_text import (
     Fragment,
     as_lines,
     fragments_of,
+    parts_of,
     visible,
 )
 
@@ -151,6 +152,21 @@ def _is_waiting(decision: Decision) -> bool:
     ).exists()
 
 
+def visible_arguments(decision: Decision) -> list[dict[str, str]]:
+    """Return each value of a decision's arguments as a terminal shows it: its name, its type and
+    length, and its text with every character visible.
+
+    Raises:
+        CannotBeShown: As `open_arguments`.
+    """
+    shown = []
+    for name, value in leaves(open_arguments(decision)):
+        text, about = _described(value)
+        lines = as_lines(parts_of(text))
+        shown.append({"name": _value_name(name), "about": about, "text": lines})
+    return shown
+
+
 def _context(decision: Decision) -> CallContext:
     context_of: Callable[[Decision], CallContext] = import_string(settings.CONTINUITY_CALL_CONTEXT)
     return context_of(decision)
@@ -179,7 +195,11 @@ def _fragments(args: Mapping[str, Any], previews: Sequence[CallPreview]) -> Iter
         )
     for name, value in leaves(args):
         text, about = _described(value)
-        yield from fragments_of(visible(name) or "arguments", text, about, size=FRAGMENT)
+        yield from fragments_of(_value_name(name), text, about, size=FRAGMENT)
+
+
+def _value_name(name: str) -> str:
+    return visible(name) or "arguments"
 
 
 def _described(value: Any) -> tuple[str, str]:

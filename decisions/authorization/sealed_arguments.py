@@ -130,6 +130,9 @@ def is_shown_digest(decision: Decision, given: str) -> bool:
 def readable_arguments(decision: Decision) -> Any:
     """Return the exact arguments with `⟨secret NAME⟩` in place of each secret, for a program.
 
+    A text of the caller may contain `⟨secret NAME⟩` too, and characters that hide others: what a
+    person reads is `decision_pages.visible_arguments`.
+
     Raises:
         CannotBeShown: As `open_arguments`.
     """

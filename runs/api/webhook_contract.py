@@ -28,8 +28,8 @@ CREATE_WEBHOOK_INPUT = closed(
         },
         "confirmationArguments": {
             **BOOL,
-            "description": "Send the exact arguments with these, secrets in them too; else their"
-            " digest and size (default false).",
+            "description": "Send the exact arguments with these, secrets in them too, and the same"
+            " with every character visible; else their digest and size (default false).",
         },
     },
     ["url"],

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from decisions.authorization.confirmation_links import confirmation_link
+from decisions.authorization.decision_pages import visible_arguments
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     arguments_size,
@@ -50,8 +51,9 @@ def confirmation_message(event: str, decision_id: int, webhook: Webhook) -> byte
     """Return the message. Its link is created here and not stored: anyone with it can decide.
 
     A webhook that the caller of the decision created gets no link: no credential confirms its own
-    request. One that sends arguments gets the exact ones and the digest that an answer names;
-    others get the arguments' digest and size alone.
+    request. One that sends arguments gets the exact ones for programs, the same with every
+    character visible for people, and the digest that an answer names; others get the arguments'
+    digest and size alone.
     """
     confirmation = Confirmation.objects.select_related("decision").get(decision_id=decision_id)
     decision = confirmation.decision
@@ -87,7 +89,8 @@ def _arguments(decision: Decision) -> dict[str, Any]:
     try:
         return {
             "arguments": readable_arguments(decision),
+            "argumentsShown": visible_arguments(decision),
             "shownDigest": shown_digest(decision),
         }
     except CannotBeShown as hidden:
-        return {"arguments": None, "problem": hidden.reason}
+        return {"arguments": None, "argumentsShown": None, "problem": hidden.reason}

@@ -655,6 +655,17 @@ _DECIDING = (
         "test_a_person_sees_a_letter_that_imitates_another_in_a_host_name",
     ),
     Guard(
+        "webhook-arguments-are-visible",
+        "A webhook gets the arguments also with every character visible",
+        Patch(
+            "decisions/authorization/decision_pages.py",
+            old="lines = as_lines(parts_of(text))",
+            new="lines = text",
+        ),
+        failing_test="tests/runs/webhooks/test_confirmation_messages.py::"
+        "test_a_webhook_gets_the_arguments_also_as_the_page_writes_them",
+    ),
+    Guard(
         "shown-arguments-are-exact",
         "A person who decides sees the exact arguments, not the masked ones of records",
         Patch(

@@ -92,6 +92,25 @@ def test_a_webhook_that_opts_in_gets_the_exact_arguments(
     assert "victim" not in str(AuditEntry.objects.values_list("metadata", flat=True))
 
 
+def test_a_webhook_gets_the_arguments_also_as_the_page_writes_them(
+    worker: WorkerProcess, submit_calls: Callable[..., Run], operator: Principal, receiver: Receiver
+) -> None:
+    services.create_webhook(
+        principal=operator, url=receiver.url, confirmations=True, confirmation_arguments=True
+    )
+    text = "a\u202eb ⟨secret token⟩ https://аррӏе.com"
+    submit_calls(f"risk:{text}")
+    worker.work()
+    deliver()
+    data = received_body(receiver)["data"]
+    assert data["arguments"]["text"] == text
+    [shown] = [one for one in data["argumentsShown"] if one["name"] == "text"]
+    assert shown["about"] == f"text, {len(text)} characters"
+    assert shown["text"].startswith("a⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩b ⟨U+27E8 MATHEMATICAL LEFT")
+    assert "⟨secret" not in shown["text"]
+    assert shown["text"].endswith("е⟨U+0435⟩.com")
+
+
 def test_arguments_are_sent_with_confirmations_alone(
     operator: Principal, receiver: Receiver
 ) -> None:
