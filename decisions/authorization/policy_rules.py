@@ -99,10 +99,16 @@ def retire_rule(key: str, *, actor: str) -> None:
         _renew_stamp()
 
 
-def list_rules_for_target(target_id: str) -> list[str]:
-    """Return the keys of the active rules that name a target."""
+def list_rules_for_target(target_id: str, *, locks: bool = False) -> list[PolicyRule]:
+    """Return the active rules that name a target.
+
+    Args:
+        locks: no rule is created, changed or retired by others until the transaction ends.
+    """
+    if locks:  # every change of a rule writes this row before it commits
+        PolicyStamp.objects.select_for_update().filter(id=1).first()
     found = PolicyRule.objects.filter(target_id=target_id, retired_at__isnull=True)
-    return list(found.order_by("key").values_list("key", flat=True))
+    return list(found.order_by("key"))
 
 
 def list_versions(key: str) -> list[PolicyRule]:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
 
-from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
-from decisions.errors import Forbidden, InvalidInput, TargetNotFound
+from decisions.authorization.authorize import (
+    admit_call,
+    confirmed_basis,
+    tool_call_request,
+    use_approval,
+)
+from decisions.authorization.policy_rules import list_rules_for_target
+from decisions.errors import Conflict, Forbidden, InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
+from decisions.models import Confirmation
 from decisions.presentation.visible_text import secret_named
 from decisions.validation.json_schema import page_of
 from runners.models import ExecutionTarget, TargetKind
+from runners.targets.cache import target_state
 from runners.targets.roots import RootTaken
 from runners.targets.runner_endpoint import probe_target as probe_runner_target
 from runners.targets.targets import (
@@ -115,8 +125,24 @@ def probe_target(*, principal: Principal, target_id: str) -> dict[str, Any]:
     row = _visible(principal, target_id)
     if row.kind != TargetKind.DOCKER_RUNNER:
         raise InvalidInput("targetId: only targets of kind docker-runner are probed.")
-    use_approval(admit_call(tool_call_request(principal, "probe_target", {"targetId": row.id})))
+    with _authorized(principal, "probe_target", {"targetId": row.id}):
+        row = _visible(principal, row.id)
     return target_object(probe_runner_target(row, actor=principal.id), principal)
+
+
+def basis_of_change(tool: str, target_id: str, *, locks: bool = False) -> str:
+    """Return the digest of what a change or a probe of a target works on: the target, and for
+    `delete_target` the policy rules that it retires.
+
+    Args:
+        locks: none of it is changed by others until the transaction ends.
+    """
+    rows = ExecutionTarget.objects.select_for_update() if locks else ExecutionTarget.objects.all()
+    row = rows.filter(id=target_id).first()
+    is_deletion = tool == "delete_target"
+    rules = list_rules_for_target(target_id, locks=locks) if is_deletion else []
+    state = [target_state(row) if row else "", [[rule.key, rule.version] for rule in rules]]
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
 def target_object(row: ExecutionTarget, principal: Principal) -> dict[str, Any]:
@@ -147,7 +173,8 @@ def target_object(row: ExecutionTarget, principal: Principal) -> dict[str, Any]:
 @contextmanager
 def _authorized(principal: Principal, tool: str, fields: Mapping[str, Any]) -> Iterator[None]:
     """Authorize a change, and execute it in the transaction that uses up an approval. It is bound
-    to the token, which is masked in records and stands by its name where a person decides.
+    to the target as the person saw it, and to the token, which is masked in records and stands by
+    its name where a person decides.
     """
     has_token = bool(fields.get("authToken"))
     masked = {**fields, "authToken": "***"} if has_token else fields
@@ -158,9 +185,27 @@ def _authorized(principal: Principal, tool: str, fields: Mapping[str, Any]) -> I
     try:
         with transaction.atomic():
             use_approval(approval)
+            _require_confirmed(tool, fields, approval)
             yield
     except RootTaken:
         raise RootTaken.for_callers() from None
+
+
+def _require_confirmed(tool: str, fields: Mapping[str, Any], approval: Confirmation | None) -> None:
+    """Lock what an approved change of a target works on; raise if it is not as the person saw it.
+
+    Raises:
+        Conflict: It has changed.
+    """
+    if approval is None or "targetId" not in fields:
+        return
+    target_id = fields["targetId"]
+    if basis_of_change(tool, target_id, locks=True) != confirmed_basis(approval):
+        raise Conflict(
+            f"The target {target_id}, or a policy rule for it, has changed since a person was asked"
+            " to confirm this. Nothing was done. Repeat the call; it needs a new confirmation.",
+            details={"targetId": target_id},
+        )
 
 
 def _target_fields(principal: Principal, kind: str, fields: Mapping[str, Any]) -> TargetFields:

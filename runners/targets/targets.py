@@ -209,8 +209,8 @@ def delete_target(target_id: str, *, actor: str) -> None:
     """
     with transaction.atomic():
         target = _locked(target_id, is_local=True)
-        for key in list_rules_for_target(target.id):
-            retire_rule(key, actor=actor)
+        for rule in list_rules_for_target(target.id):
+            retire_rule(rule.key, actor=actor)
         _record("target.deleted", actor, target)
         target.delete()
 

@@ -4,10 +4,12 @@ steps so far, the caller, the tool's effect, the command line or the diff of wha
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,9 +17,10 @@ from pydantic import ValidationError
 from decisions.authorization.decision_pages import CallContext, CallPreview
 from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments
 from decisions.errors import Refused
-from decisions.models import Decision, Token
+from decisions.models import Decision
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget, TargetKind
+from runners.targets.snapshots import compare_with_now
 from runners.targets.targets import Caller
 from runners.targets.workspaces import find_target, open_target
 from runners.tools.base import Effect, Tool
@@ -26,8 +29,15 @@ from runners.trust import TrustLevel
 from runners.workspace.scripts.package_scripts import find_script, scripts_digest
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import content_digest
-from runners.workspace.writing.proposed_change import proposed_diff, read_current
+from runners.workspace.writing.proposed_change import proposed_diff, read_current, unified_diff
+from runners.workspace.writing.snapshots import read_snapshot, snapshot_digest
 from runs.models import DEVELOPER_TARGET, Run, RunStep
+from runs.queries.request_previews import (
+    basis_of_request,
+    caller_name,
+    is_request,
+    previews_of_request,
+)
 from runs.task_templates.registry import get_template
 
 STEPS = 10  # of the run's steps before the call
@@ -65,15 +75,18 @@ def context_of_decision(decision: Decision) -> CallContext:
 
 def basis_of_decision(decision: Decision) -> str | None:
     """Return the digest of what the preview of a call is computed from now: the script with those
-    that run before and after it, or the file's content. None for a call without such a preview.
+    that run before and after it, the content of the file or snapshot, or the rows of a request.
+    None for a call without such a preview.
     """
-    if decision.tool not in _BASES:
+    if decision.tool not in _BASES and not is_request(decision):
         return None
     run = Run.objects.filter(id=decision.run_id).first() if decision.run_id else None
     row = ExecutionTarget.objects.filter(id=decision.target_id or "").first()
     tool = _local_tool(decision, row)
     try:
         args = open_arguments(decision)
+        if is_request(decision):
+            return basis_of_request(decision.tool, args)
         if tool is None or not _is_valid(tool, args):
             return None
         return _BASES[tool.name](_workspace(decision, run, tool), args)
@@ -84,11 +97,7 @@ def basis_of_decision(decision: Decision) -> str | None:
 
 
 def _caller(decision: Decision) -> str:
-    kind, _, token_id = decision.principal_id.partition(":")
-    caller = decision.principal_id
-    if kind == "token":
-        name = Token.objects.filter(id=token_id).values_list("name", flat=True).first()
-        caller = f"token {name} ({token_id})" if name else caller
+    caller = caller_name(decision.principal_id)
     return f"{caller} for {decision.user_id}" if decision.user_id else caller
 
 
@@ -136,6 +145,9 @@ def _local_tool(decision: Decision, row: ExecutionTarget | None) -> Tool | None:
 def _previews(
     decision: Decision, run: Run | None, row: ExecutionTarget | None, args: _Args
 ) -> Iterator[CallPreview]:
+    if is_request(decision):
+        yield from previews_of_request(decision.tool, args)
+        return
     tool = _local_tool(decision, row)
     if tool is None:
         if decision.tool == "bash.exec":
@@ -193,7 +205,47 @@ def _diff(
     yield CallPreview("Diff", text, about, is_diff=True, basis=change.basis)
 
 
+def _snapshot(tool: Tool, workspace: ProjectWorkspace, args: _Args) -> Iterator[CallPreview]:
+    """Yield the snapshot that the call returns, and what writing it back would change."""
+    compared = compare_with_now(workspace, args["snapshotId"])
+    snapshot, then, now = compared.snapshot, compared.then, compared.now
+    at = datetime.fromtimestamp(snapshot.timestamp / 1000, UTC).isoformat(timespec="seconds")
+    size, digest = _size(then), hashlib.sha256(then.encode()).hexdigest()
+    lines = [
+        f"file: {snapshot.path}" if snapshot.existed else f"file: {snapshot.path} (did not exist)",
+        f"taken at: {at}",
+        f"size: {size}",
+        f"sha256: {digest}",
+    ]
+    about = "the call returns this content and changes nothing"
+    basis = snapshot_digest(snapshot, then)
+    yield CallPreview("Snapshot", "\n".join(lines), about, basis=basis)
+    added = [f"{snapshot.path} ({size})"] if now is None and not compared.error else []
+    replaced = [f"{snapshot.path} ({_size(now)} to {size})"] if now not in (None, then) else []
+    counts = [
+        f"files added: {len(added)} {' '.join(added)}".rstrip(),
+        f"files replaced: {len(replaced)} {' '.join(replaced)}".rstrip(),
+        "files removed: 0",
+    ]
+    if compared.error:
+        counts = [f"the file cannot be compared: {compared.error}"]
+    yield CallPreview("If it is written back", "\n".join(counts), "as the file is now")
+    if not compared.error:
+        yield from _shown_diff(unified_diff(snapshot.path, now, then), "against the file as it is")
+
+
+def _size(text: str | None) -> str:
+    return f"{len((text or '').encode())} bytes"
+
+
+def _shown_diff(text: str, about: str) -> Iterator[CallPreview]:
+    """Yield a diff, unless it is too long to be shown."""
+    if text and len(text) <= DIFF_MAX:
+        yield CallPreview("Diff", text, about, is_diff=True)
+
+
 _PREVIEWS: Mapping[str, Callable[[Tool, ProjectWorkspace, _Args], Iterator[CallPreview]]] = {
+    "restore_snapshot": _snapshot,
     "execute_command": _script,
     "write_to_file": _diff,
     "replace_in_file": _diff,
@@ -208,7 +260,14 @@ def _file_basis(workspace: ProjectWorkspace, args: _Args) -> str:
     return content_digest(read_current(workspace, args["path"]))
 
 
+def _snapshot_basis(workspace: ProjectWorkspace, args: _Args) -> str:
+    forbidden = workspace.policy.forbidden
+    found = read_snapshot(workspace.state, args["snapshotId"], forbidden=forbidden)
+    return snapshot_digest(*found)
+
+
 _BASES: Mapping[str, Callable[[ProjectWorkspace, _Args], str]] = {
+    "restore_snapshot": _snapshot_basis,
     "execute_command": _script_basis,
     "write_to_file": _file_basis,
     "replace_in_file": _file_basis,

@@ -773,6 +773,25 @@ _DECIDING = (
         failing_test=f"{_PREVIEWS}::test_a_change_after_the_call_started_is_found_by_the_tool[replace]",
     ),
     Guard(
+        "snapshot-approval-binds-content",
+        "An approved snapshot is not returned if its path or content has changed",
+        Patch(
+            "runs/queries/call_context.py", old='    "restore_snapshot": _snapshot_basis,\n', new=""
+        ),
+        failing_test=f"{_PREVIEWS}::test_an_approved_snapshot_that_was_altered_is_not_returned",
+    ),
+    Guard(
+        "upload-is-shown-to-who-decides",
+        "Who decides on the completion of an upload sees its name, size, digest and owner",
+        Patch(
+            "runs/queries/request_previews.py",
+            old='    "complete_artifact_upload": _complete,\n',
+            new="",
+        ),
+        failing_test="tests/artifacts/api/test_uploads.py::"
+        "test_who_decides_on_a_completion_sees_the_upload",
+    ),
+    Guard(
         "exact-arguments-belong-to-their-decision",
         "The arguments of another decision are not shown for this one",
         Patch(_SEALED, old="if bound_to != _bound_to(decision):", new="if False:"),

@@ -934,6 +934,28 @@ _TARGETS = (
         failing_test=f"{_REST_TARGETS}::test_a_confirmation_of_a_new_target_does_not_contain_its_token",
     ),
     Guard(
+        "target-change-binds-state",
+        "An approved change of a target is not made if the target has changed",
+        Patch(
+            "runners/targets/services.py",
+            "if basis_of_change(tool, target_id, locks=True) != confirmed_basis(approval):",
+            "if False:",
+        ),
+        failing_test="tests/runners/targets/test_confirmed_target_changes.py::"
+        "test_a_change_after_the_approval_was_found_is_found_under_the_lock[delete_target]",
+    ),
+    Guard(
+        "target-deletion-binds-rules",
+        "An approved deletion of a target retires no policy rule that was added since",
+        Patch(
+            "runners/targets/services.py",
+            "list_rules_for_target(target_id, locks=locks) if is_deletion else []",
+            "[]",
+        ),
+        failing_test="tests/runners/targets/test_confirmed_target_changes.py::"
+        "test_an_approved_deletion_retires_no_rule_that_the_person_did_not_see",
+    ),
+    Guard(
         "default-target-of-a-workspace",
         "A workspace has one default target of a kind",
         Sql("DROP INDEX target_default_of_workspace", "DROP INDEX target_default_of_workspace"),

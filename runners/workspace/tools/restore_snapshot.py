@@ -10,10 +10,10 @@ from pydantic import ConfigDict, Field, StrictStr
 
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
-from runners.workspace.call_context import require_workspace
+from runners.workspace.call_context import require_confirmed, require_workspace
 from runners.workspace.errors import PathNotFound
 from runners.workspace.hints import localized_hint
-from runners.workspace.writing.snapshots import read_snapshot
+from runners.workspace.writing.snapshots import read_snapshot, snapshot_digest
 
 REQUEST: dict[str, Any] = {
     "$id": "restore_snapshot.request",
@@ -77,4 +77,5 @@ async def restore_snapshot(args: RestoreSnapshot, ctx: ToolContext) -> Mapping[s
             en="Use list_snapshots to see the existing snapshots.",
         )
         raise
+    require_confirmed(ctx.confirmed_basis, snapshot_digest(found, content), found.path)
     return {"path": found.path, "content": content}

@@ -230,6 +230,11 @@ def read_snapshot(
         raise ParseFailed(f"The content of {snapshot_id} is not text.", details=details) from None
 
 
+def snapshot_digest(snapshot: Snapshot, content: str) -> str:
+    """Return the digest of a snapshot's path and content: for what a person confirms."""
+    return hashlib.sha256(json.dumps([snapshot.id, snapshot.path, content]).encode()).hexdigest()
+
+
 def delete_incomplete_snapshots(state: Path) -> None:
     """Delete what crashed writers left: drafts, and snapshots with one of their two files."""
     folder = _folder(state)

@@ -24,7 +24,9 @@ from artifacts.services import collect_blobs
 from artifacts.storage import blobs
 from artifacts.storage.staging import create_ticket, staging_name
 from artifacts.uploads import delete_old_uploads
-from decisions.models import AuditEntry
+from decisions.authorization.decision_pages import as_text, decision_page
+from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.models import AuditEntry, Decision
 from tests.support.rest.rest import json_of, refusal
 from tests.support.rest.s3_bucket import SECRET, Bucket
 from tests.support.runs.concurrent_calls import at_once
@@ -332,3 +334,16 @@ def test_completions_that_verify_at_the_same_time_create_one_artifact(
     responses = at_once([partial(complete, api, upload)] * 2)
     assert len({json_of(response)["artifactId"] for response in responses}) == 1
     assert Artifact.objects.count() == 1
+
+
+def test_who_decides_on_a_completion_sees_the_upload(api: httpx.Client) -> None:
+    upload = start(api)
+    create_rule(RuleFields("confirm", tool="complete_artifact_upload", reason="r"), actor="test")
+    assert complete(api, upload).status_code == 202
+    decision = Decision.objects.get()
+    text = as_text(decision_page(decision))
+    sha256, size = announcement()["sha256"], f"{len(DATA)} bytes"
+    for part in ("name: a.csv", sha256, f"size: {size}", "media type: text/csv", "token test"):
+        assert part in text
+    ArtifactUpload.objects.all().delete()
+    assert "has changed" in decision_page(decision).change

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,8 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings
 
-from decisions.authorization.decision_pages import decision_page
+from decisions.authorization.decision_pages import as_text, decision_page
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import Decision
@@ -136,3 +138,45 @@ def test_a_run_whose_confirmed_file_has_changed_waits_for_a_new_confirmation(
     idle_worker.work()
     assert Run.objects.get(id=run_id).status == "succeeded"
     assert (project / SCENE).read_text() == "x;\nother\n"
+
+
+def snapshot_of_scene(api: httpx.Client, content: str) -> str:
+    """Overwrite the scene; return the id of the snapshot of what it was."""
+    args = {"path": SCENE, "content": content, "dryRun": False}
+    response = api.post("/api/v1/tools/write_to_file/call", json={"args": args})
+    assert response.status_code == 200, response.text
+    snapshot_id: str = response.json()["output"]["snapshotId"]
+    return snapshot_id
+
+
+def test_a_snapshot_is_shown_with_what_writing_it_back_would_change(
+    api: httpx.Client, project: Path, change: Change
+) -> None:
+    (project / SCENE).write_text("first;\nsame;\n")
+    args = {"snapshotId": snapshot_of_scene(api, "second;\nsame;\n")}
+    assert post(api, "restore_snapshot", args).status_code == 202
+    text = as_text(decision_page(Decision.objects.get()))
+    digest = hashlib.sha256(b"first;\nsame;\n").hexdigest()
+    for part in (f"file: {SCENE}", "size: 13 bytes", digest, "files added: 0"):
+        assert part in text
+    assert f"files replaced: 1 {SCENE} (14 bytes to 13 bytes)" in text
+    for line in ("| -second;", "| +first;"):
+        assert line in text
+    (project / SCENE).unlink()
+    text = as_text(decision_page(Decision.objects.get()))
+    assert f"files added: 1 {SCENE} (13 bytes)" in text
+
+
+def test_an_approved_snapshot_that_was_altered_is_not_returned(
+    api: httpx.Client, project: Path, change: Change
+) -> None:
+    (project / SCENE).write_text("first;\n")
+    args = {"snapshotId": snapshot_of_scene(api, "second;\n")}
+    number = post(api, "restore_snapshot", args).json()["error"]["details"]["decisionId"]
+    confirm(decision_id=number, by="admin:ann", how="admin")
+    (meta,) = Path(settings.CONTINUITY_HOME).glob(
+        f"workspaces/*/snapshots/{args['snapshotId']}.meta.json"
+    )
+    meta.write_text(meta.read_text().replace("start.txt", "other.txt"))
+    again = post(api, "restore_snapshot", args)
+    assert (again.status_code, "has changed since" in again.text) == (202, True), again.text
