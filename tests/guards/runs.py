@@ -298,7 +298,7 @@ _CLAIMS = (
             old='execution.interrupt("canceled")',
             new="pass",
         ),
-        failing_test="tests/runs/worker/test_worker.py::test_a_cancel_stops_the_steps_within_a_second",
+        failing_test="tests/runs/worker/test_worker.py::test_a_cancel_stops_the_running_step",
     ),
 )
 

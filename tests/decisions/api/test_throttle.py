@@ -28,8 +28,8 @@ def test_no_call_waits_for_a_redis_that_was_unavailable_a_moment_ago(settings: A
     counter = CallCounter()
     counter.exceeds("somebody", limit=0)
     started = time.monotonic()
-    assert not any(counter.exceeds("somebody", limit=0) for _ in range(100))
-    assert time.monotonic() - started < 0.2
+    assert not any(counter.exceeds("somebody", limit=0) for _ in range(1000))
+    assert time.monotonic() - started < 100  # 500 s if each waited
 
 
 def test_a_call_over_the_limit_is_throttled_for_that_name_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import math
 import re
 import socket
 import struct
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from runs.installation.demo.site import DemoSite
+from runs.installation.demo.site import PAUSES_S, DemoSite
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +92,14 @@ def test_responses_on_a_persistent_connection_do_not_wait_for_acknowledgements(
 ) -> None:
     """Without a write buffer each body waits for the ACK of the headers: 40 ms a response."""
     connection = http.client.HTTPConnection(site.address.removeprefix("http://"))
-    started = time.monotonic()
+    fastest = math.inf
     for _ in range(25):
+        started = time.monotonic()
         connection.request("GET", "/")
         assert connection.getresponse().read().endswith(b"</html>\n")
+        fastest = min(fastest, time.monotonic() - started)
     connection.close()
-    assert time.monotonic() - started < 25 * 0.03
+    assert fastest < 0.03
 
 
 @pytest.mark.slow
@@ -125,7 +128,10 @@ def test_a_client_that_disconnects_early_causes_no_output(
     assert capfd.readouterr() == ("", "")
 
 
-def test_closing_ends_slow_responses_and_persistent_connections_at_once() -> None:
+def test_closing_ends_slow_responses_and_persistent_connections_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(PAUSES_S, "/operations.html", 60.0)
     others = set(threading.enumerate())
     site = DemoSite()
     connection = http.client.HTTPConnection(site.address.removeprefix("http://"), timeout=5)
@@ -142,7 +148,7 @@ def test_closing_ends_slow_responses_and_persistent_connections_at_once() -> Non
     assert connection.sock.recv(1) == b""
     while set(threading.enumerate()) - others:
         time.sleep(0.01)
-        assert time.monotonic() - started < 1.0
+        assert time.monotonic() - started < 20
     connection.close()
 
 
