@@ -17,11 +17,13 @@ from functools import lru_cache
 _PUNCTUATION = frozenset(
     "\u2044\u2215\u29f8\u2216\u29f5\u2223\u01c0\u2236\ua789\u02d0\u2010\u2011\u2012\u2013\u2212"
     "\u02bc\u02b9\u2032\u201a\u02cb\u2217\u2219\u204e\u02c2\u02c3\u2039\u203a\u2795\u01c3\ua4f8"
-    "\u02d7\u02f8\u2041\u2043\u205a\u2571\u2796\u27cb\u27cd\u29f9\u31d3\u31d4\u2f02\u2f03\ufe30"
+    "\u02d7\u02f8\u2041\u2043\u205a\u2571\u2796\u27cb\u27cd\u29f9\u31d3\u31d4\u2f02\u2f03\ufe30\u2025"
 )
 _FULLWIDTH = frozenset("，！？：；（）")  # ordinary punctuation beside Chinese characters
 _DASHES = "\u058a\u05be\u1400\u1806\u2014\u2015\u2e17\u2e1a\u2e3a\u2e3b\u2e40\u301c\u3030\u30a0"
-_DOTS = "\u00b7\u2022\u2027\u22c5\u3002\u30fb"  # ordinary, unless between two ASCII characters
+# Dots and strokes that are ordinary, unless between two ASCII characters.
+_BETWEEN = "\u00b7\u0387\u1427\u16eb\u2022\u2027\u22c5\u3002\u30fb\ua78f\u2500\u3161\u30fc\u4e00"
+_LETTERS = frozenset({"Lu", "Ll", "Lt", "Nl"})  # categories that also have ligatures and numerals
 # ASCII character, and the code points of letters, digits and signs that look like it. Many of these
 # are ordinary letters of other languages.
 _TABLE = {
@@ -138,7 +140,8 @@ def script_of(char: str) -> str:
 @lru_cache(maxsize=4096)
 def _is_like_ascii(char: str) -> bool:
     plain = unicodedata.normalize("NFKC", char)
-    return char in _PUNCTUATION or (len(plain) == 1 and plain.isascii())
+    is_alike = len(plain) == 1 or unicodedata.category(char) in _LETTERS
+    return char in _PUNCTUATION or (is_alike and plain.isascii())
 
 
 def _is_beside_ideograph(text: str, at: int) -> bool:
@@ -208,4 +211,4 @@ _CASELESS = "".join(char for char in _ASCII_OF if not _cased_script(char)) + _DA
 _BESIDE_ASCII = re.compile(
     rf"(?<=[A-Za-z0-9_])[./:@]*[{_CASELESS}]+|[{_CASELESS}]+(?=[./:@]*[A-Za-z0-9_])"
 )
-_BETWEEN_ASCII = re.compile(rf"(?<=[A-Za-z0-9_])[{_DOTS}]+(?=[A-Za-z0-9_])")
+_BETWEEN_ASCII = re.compile(rf"(?<=[A-Za-z0-9_])[{_BETWEEN}]+(?=[A-Za-z0-9_])")

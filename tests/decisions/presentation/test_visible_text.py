@@ -89,6 +89,8 @@ def test_ordinary_texts_are_shown_as_they_are(text: str) -> None:
         ("example。com ex·ample", "。·"),
         ("gဝဝgle ١0", "ဝဝ١"),
         ("https：//e.com", "："),
+        ("ﬁle ‥/etc Ⅳ №5 wait… IT™", "ﬁ‥Ⅳ"),
+        ("a一b cーd 第一Python", "一ー"),
     ],
 )
 def test_look_alikes_beside_ascii_characters_are_written_out(text: str, marked: str) -> None:
