@@ -212,18 +212,29 @@ def _record_of(row: StoredRow, link: StoredSeal) -> Record:
 
 
 def _publish(partial: Path, path: Path) -> None:
-    """Give the file its name, which nothing may have by now, durably."""
+    """Give the file its name, which nothing may have by now, durably.
+
+    An empty file takes the name first: a rename alone would overwrite a file of another process,
+    and not every file system has hard links.
+    """
     try:
-        os.link(partial, path)
-    except FileExistsError:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
         partial.unlink()
-        raise ArchiveError(f"{path} exists already; name a new file.") from None
-    partial.unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
+        if isinstance(error, FileExistsError):
+            raise ArchiveError(f"{path} exists already; name a new file.") from None
+        raise ArchiveError(f"{path} cannot be written: {error.strerror}.") from None
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        partial.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        path.unlink()
+        partial.unlink(missing_ok=True)
+        raise ArchiveError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def _record_cut(archived: Archive, path: Path, *, before: datetime, actor: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -245,6 +246,50 @@ def test_what_cannot_be_archived_is_refused(sealer: Sealer, tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
     assert len(runs_in_log()) == 10
     assert not AuditEntry.objects.filter(action="audit.archived").exists()
+
+
+def refuse(*args: Any, **options: Any) -> None:
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+def test_a_file_system_without_hard_links_gets_the_archive(
+    sealer: Sealer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "link", refuse)
+    assert "Archived 6 rows" in archive(tmp_path / "file")
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync"])
+def test_a_file_that_cannot_get_its_name_is_removed(
+    sealer: Sealer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    export = archive_module._export
+
+    def export_and_refuse(*args: Any, **options: Any) -> Any:
+        exported = export(*args, **options)
+        monkeypatch.setattr(Path if step == "replace" else os, step, refuse)
+        return exported
+
+    monkeypatch.setattr(archive_module, "_export", export_and_refuse)
+    assert "cannot be written: Operation not permitted" in refusal_of(tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
+    assert len(runs_in_log()) == 9
+
+
+def test_a_file_that_appears_during_the_export_is_not_overwritten(
+    sealer: Sealer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export, file = archive_module._export, tmp_path / "file"
+
+    def export_late(*args: Any, **options: Any) -> Any:
+        file.write_text("mine")
+        return export(*args, **options)
+
+    monkeypatch.setattr(archive_module, "_export", export_late)
+    assert "exists already" in refusal_of(file)
+    assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [("file", "mine")]
+    assert len(runs_in_log()) == 9
 
 
 def kill() -> None:
