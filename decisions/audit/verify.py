@@ -45,9 +45,11 @@ from decisions.audit.stored import (
 )
 from decisions.models import AuditSeal
 from decisions.models.audit_triggers import changed_triggers
+from decisions.presentation.visible_text import visible
 
 BATCH_SIZE = 5000
 MAX_MESSAGES = 20  # faults that are described; all are counted
+MESSAGE_LENGTH = 500  # characters: a description has texts of the database, which may be forged
 _SEALED = """
     SELECT s.position, s.entry_id, s.mac, s.prev, s.hash, {columns}
     FROM decisions_auditseal s LEFT JOIN decisions_auditentry e ON e.id = s.entry_id
@@ -82,7 +84,7 @@ class AuditReport:
         """Add a fault."""
         self.faults += 1
         if len(self.messages) < MAX_MESSAGES:
-            self.messages.append(fault)
+            self.messages.append(visible(fault, MESSAGE_LENGTH))
 
     def join(self, part: AuditReport) -> None:
         """Add the result of a part of the chain."""

@@ -14,8 +14,10 @@ from typing import Any
 from decisions.audit.bundle import LINE_MAX, Record, read_lines
 from decisions.audit.chain import ChainHead, is_our_link
 from decisions.audit.record import canonical, is_mac_of
+from decisions.presentation.visible_text import visible
 
 MAX_MESSAGES = 20
+MESSAGE_LENGTH = 500  # characters: a description has texts of the file
 
 
 @dataclass
@@ -32,7 +34,7 @@ class BundleReport:
         """Add a fault."""
         self.faults += 1
         if len(self.messages) < MAX_MESSAGES:
-            self.messages.append(f"line {number}: {fault}")
+            self.messages.append(visible(f"line {number}: {fault}", MESSAGE_LENGTH))
 
 
 @dataclass
@@ -160,6 +162,8 @@ def check_bundle(path: Path) -> BundleReport:
 
 
 def describe_head(head: Record) -> str:
-    """Describe a bundle by its head: kind, subject, time and author."""
+    """Describe a bundle by its head: kind, subject, time and author; in visible characters."""
     about = head.get("runId") or json.dumps(head.get("filters", {}), ensure_ascii=False)
-    return f"{head.get('bundle')} {about}, made {head.get('madeAt')} by {head.get('madeBy')}"
+    return visible(
+        f"{head.get('bundle')} {about}, made {head.get('madeAt')} by {head.get('madeBy')}"
+    )

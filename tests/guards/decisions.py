@@ -984,6 +984,13 @@ _AUDIT_LOG = (
         "::test_no_checkpoint_moves_before_the_acceptance_is_recorded",
     ),
     Guard(
+        "audit-visible-faults",
+        "verify_audit prints no control character of a forged row",
+        Patch(_VERIFY, old="visible(fault, MESSAGE_LENGTH)", new="fault"),
+        failing_test="tests/decisions/audit/test_attack_table.py"
+        "::test_a_forged_text_is_printed_in_visible_characters[of a row]",
+    ),
+    Guard(
         "audit-triggers",
         "verify_audit compares the triggers of the audit tables with Continuity's",
         Patch(_VERIFY, old="in changed_triggers():", new="in ():"),

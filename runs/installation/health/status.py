@@ -19,6 +19,7 @@ from decisions.infra.staleness import ChangeWatch
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.models.audit_triggers import changed_triggers
 from decisions.presentation.formatting import duration
+from decisions.presentation.visible_text import visible
 from runs.models import Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
 from runs.queries.totals import totals_by_status
@@ -92,8 +93,8 @@ def describe_audit_fault() -> str | None:
     """
     if changes := changed_triggers():
         return (
-            f"The triggers of the audit log were changed ({changes[0]}). See `manage.py"
-            " verify_audit`."
+            f"The triggers of the audit log were changed ({visible(changes[0], 500)}). See"
+            " `manage.py verify_audit`."
         )
     unsealed = unsealed_rows(MAX_COUNTED)
     if not unsealed.is_late:

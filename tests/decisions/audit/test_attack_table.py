@@ -12,7 +12,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import IO
 
@@ -481,6 +481,31 @@ def test_an_attack_is_answered(
     status, output = verify_audit()
     assert answer in output
     assert status == exit_status
+
+
+_ESCAPE = "chr(27)" if POSTGRESQL else "CAST(x'1bff' AS TEXT)"  # and a byte that is not UTF-8
+TEXTS = {
+    "of a row": (f"UPDATE {{rows}} SET actor = {_ESCAPE} WHERE id = %(id)s", "by ⟨ESC"),
+    "of a row, too long": ("UPDATE {rows} SET actor = %(long)s WHERE id = %(id)s", "⟨shortened; "),
+    "in place of a number": (
+        f"UPDATE {{seals}} SET entry_id = {_ESCAPE} WHERE position = 5",
+        "row ⟨ESC",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", list(TEXTS)[:1] if POSTGRESQL else TEXTS)
+def test_a_forged_text_is_printed_in_visible_characters(log: Log, which: str) -> None:
+    statement, shown = TEXTS[which]
+    attack(statement, id=log.ids[4], long="x" * 10_000)
+    printed = BytesIO()
+    out = TextIOWrapper(printed, encoding="utf-8", errors="strict", write_through=True)
+    with pytest.raises(CommandError, match="NOT intact"):
+        call_command("verify_audit", stdout=out)
+    text = printed.getvalue().decode()
+    assert shown in text
+    assert "\x1b" not in text
+    assert len(text) < 2000
 
 
 REFUSED = [

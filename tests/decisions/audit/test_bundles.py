@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from io import StringIO
@@ -157,6 +158,17 @@ def test_a_file_that_is_not_a_bundle_is_reported(tmp_path: Path) -> None:
     for content in (b"", b"\n", b"hello", b"{}\n", bytes(100)):
         (tmp_path / "x").write_bytes(content)
         assert check_bundle(tmp_path / "x").faults >= 1, content
+
+
+def test_a_forged_text_of_a_file_is_shown_in_visible_characters(evidence: Path) -> None:
+    def forge(lines: list[bytes]) -> None:
+        audited = next(n for n, line in enumerate(lines) if line.startswith(b'{"type":"audit"'))
+        lines[audited] = re.sub(rb'"id":\d+', rb'"id":"\\u001b[2J\\udcff"', lines[audited])
+
+    messages = check_changed(evidence, forge).messages
+    assert any("the seal of row ⟨ESC⟩[2J⟨" in message for message in messages)
+    assert "\x1b" not in "".join(messages)
+    "".join(messages).encode()
 
 
 def test_expired_bytes_are_listed_by_their_digest_alone(

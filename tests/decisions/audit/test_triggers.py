@@ -138,6 +138,16 @@ def test_a_change_of_the_triggers_is_found(change: list[str], fault: str) -> Non
     assert fault in out.getvalue()
 
 
+def test_the_name_of_a_trigger_is_shown_in_visible_characters() -> None:
+    named = CHANGES[1] if connection.vendor == "postgresql" else CHANGES[0]
+    execute([text.replace("silence", '"\x1b[2J"') for text in named[0]])
+    assert "the trigger ⟨ESC⟩[2J is not" in str(describe_audit_fault())
+    out = StringIO()
+    with pytest.raises(CommandError, match="the trigger ⟨ESC⟩"):
+        call_command("verify_audit", stdout=out)
+    assert "\x1b" not in out.getvalue()
+
+
 def test_the_health_checks_report_a_changed_trigger() -> None:
     execute(CHANGES[0][0])
     found = check_audit()
