@@ -508,6 +508,40 @@ def test_a_forged_text_is_printed_in_visible_characters(log: Log, which: str) ->
     assert len(text) < 2000
 
 
+@pytest.mark.parametrize("column", ["entry_id", "mac"])
+def test_a_row_whose_id_or_mac_a_forged_seal_has_is_sealed_once_that_is_removed(
+    log: Log, column: str
+) -> None:
+    record(an_event(77))
+    newest = AuditEntry.objects.latest("created_at")
+    attack(
+        "INSERT INTO {seals} (position, entry_id, mac, prev, hash)"
+        " VALUES (-1, %(entry_id)s, %(mac)s, '', '')",
+        entry_id=newest.id if column == "entry_id" else -99,
+        mac=newest.mac if column == "mac" else "x",
+    )
+    log.write(2)
+    sealed = AuditSeal.objects.filter(position__gt=0)
+    assert not sealed.filter(entry_id=newest.id).exists()
+    assert sealed.count() == 10 + 2 + 1  # and the refusal
+    assert "seal -1: not a position of the chain" in verify_audit()[1]
+    attack("DELETE FROM {seals} WHERE position = -1")
+    log.sealer.look_back()
+    assert sealed.filter(entry_id=newest.id).exists()
+
+
+def test_a_process_records_a_limited_number_of_refusals(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decisions.audit.sealer.MAX_REFUSALS", 2)
+    for number in range(4):
+        attack(_FORGE, id=log.ids[0], new=log.ids[-1] + 5 + number)
+    log.seal()
+    refusals = AuditEntry.objects.filter(action="audit.row_refused")
+    assert refusals.count() == 2
+    assert "NOT intact: 4 faults" in verify_audit()[1]
+
+
 REFUSED = [
     '{"a": NaN}',
     '{"a": Infinity}',
