@@ -37,40 +37,69 @@ WAITING_WORKSPACES = f"""
                 WHERE {WAITING} AND workspace_id > waiting.workspace_id
                 ORDER BY workspace_id LIMIT 1)
         FROM waiting WHERE waiting.workspace_id IS NOT NULL)"""  # noqa: S608  (only constants of this module)
-_QUERY = f"""{WAITING_WORKSPACES}
-    SELECT COLUMNS FROM runs_run turn WHERE turn.id = (
-    SELECT r.id FROM waiting FIRST_OF_EACH
+_LATERAL = f"waiting CROSS JOIN LATERAL ({_FIRST}) r"
+# For SQLite, which has no LATERAL.
+_BY_ID = f"waiting JOIN runs_run r ON r.id = (SELECT id FROM ({_FIRST}))"  # noqa: S608
+# The first run of each workspace, and how many slots its workspace has; slots are appended and
+# grouped, because a join of 1 000 workspaces with 1 000 slots is a nested loop without statistics.
+_IN_ORDER = """
+    SELECT MAX(id) AS id, workspace_id, SUM(takes) AS taken FROM (
+        SELECT r.id, r.status, r.created_at, r.workspace_id, 0 AS takes FROM FIRST_OF_EACH
+        UNION ALL
+        SELECT NULL, NULL, NULL, workspace_id, 1 FROM runs_slot WHERE run_id IS NOT NULL) either
     WHERE EXISTS (SELECT 1 FROM runs_slot WHERE run_id IS NULL AND number < %s)
-    ORDER BY r.status DESC,
-             (SELECT COUNT(*) FROM runs_slot s WHERE s.workspace_id = r.workspace_id),
-             r.created_at, r.id
-    LIMIT 1)"""  # noqa: S608
-_LATERAL = _QUERY.replace("FIRST_OF_EACH", f"CROSS JOIN LATERAL ({_FIRST}) r")
-_BY_ID = "JOIN runs_run r ON r.id = (SELECT id FROM (THIS))"  # SQLite has no LATERAL
-_JOINED = _QUERY.replace("FIRST_OF_EACH", _BY_ID.replace("THIS", _FIRST))
+    GROUP BY workspace_id HAVING MAX(id) IS NOT NULL
+    ORDER BY MAX(status) DESC, taken, MAX(created_at), MAX(id)"""
+_NEXT = f"""{WAITING_WORKSPACES}
+    SELECT COLUMNS FROM runs_run turn WHERE turn.id = (
+        SELECT id FROM ({_IN_ORDER} LIMIT 1) first_of_all)"""  # noqa: S608
+# The next runs in the order in which claims one after the other would take them: each run of a
+# workspace counts as running for the later ones. The first that no other transaction has locked is
+# locked and returned; where all are locked, the first.
+LOCKED_AT_ONCE = 20
+_FIRST_FEW = _FIRST.replace("LIMIT 1", f"LIMIT {LOCKED_AT_ONCE}")
+_OWN = "turn.ready AND turn.lease_owner IS NULL AND turn.status IN ('queued', 'running')"
+_LOCK = f"""{WAITING_WORKSPACES},
+    next_workspaces AS ({_IN_ORDER} LIMIT {LOCKED_AT_ONCE}),
+    ahead AS (
+        SELECT r.id, r.status, r.created_at, waiting.taken + ROW_NUMBER() OVER (
+            PARTITION BY r.workspace_id ORDER BY r.status DESC, r.created_at, r.id) AS taken
+        FROM next_workspaces waiting CROSS JOIN LATERAL ({_FIRST_FEW}) r),
+    candidates AS MATERIALIZED (
+        SELECT id, ROW_NUMBER() OVER (ORDER BY status DESC, taken, created_at, id) AS place
+        FROM ahead ORDER BY place LIMIT {LOCKED_AT_ONCE}),
+    locked AS MATERIALIZED (
+        SELECT COLUMNS FROM candidates JOIN runs_run turn ON turn.id = candidates.id
+        WHERE {_OWN} ORDER BY candidates.place LIMIT 1 FOR NO KEY UPDATE OF turn SKIP LOCKED)
+    SELECT * FROM locked UNION ALL
+    SELECT COLUMNS FROM runs_run turn
+    WHERE NOT EXISTS (SELECT 1 FROM locked)
+      AND turn.id = (SELECT id FROM candidates WHERE place = 1)"""  # noqa: S608
 
 
-def next_run(worker_id: str, *, of_any: bool = False) -> Run | None:
-    """Return the run to claim next, read without a lock; None where none waits or no slot is free.
+def next_run(worker_id: str, *, of_any: bool = False, lock: bool = False) -> Run | None:
+    """Return the run to claim next; None where none waits or no slot is free.
 
     Runs that resume come before runs that start, then the workspace with the fewest running runs,
     then the oldest run. A run whose session is open in another live worker is left to that worker;
     one whose session another run uses waits for that run's end. Runs that this worker does not
     serve (`runs.queue.eligibility`) are left out, unless `of_any`.
+
+    With `lock`, on PostgreSQL: runs that other transactions have locked are skipped, and the
+    returned one is locked until the caller's transaction ends. If the next LOCKED_AT_ONCE runs are
+    all locked, the first of them is returned without a lock.
     """
     where, ours = ("1 = 1", []) if of_any else served_sql()
-    params = [*ours, worker_id, worker_id, settings.MAX_CONCURRENT_RUNS]
-    postgresql = connection.vendor == "postgresql"
-    query = _query(where, is_postgresql=postgresql)
-    found = (
-        prepared_statements.fetch_rows(Run, query, params)
-        if postgresql
-        else Run.objects.raw(query, params)
-    )
-    return next(iter(found), None)
+    served = [*ours, worker_id, worker_id]
+    params = [*served, settings.MAX_CONCURRENT_RUNS]
+    if connection.vendor != "postgresql":
+        return next(iter(Run.objects.raw(_query(_NEXT, _BY_ID, where), params)), None)
+    query = _query(_LOCK if lock else _NEXT, _LATERAL, where)
+    found = prepared_statements.fetch_rows(Run, query, [*params, *served] if lock else params)
+    return found[0] if found else None
 
 
 @cache
-def _query(served: str, *, is_postgresql: bool) -> str:
-    query = (_LATERAL if is_postgresql else _JOINED).replace("SERVED", served)
+def _query(text: str, first_of_each: str, served: str) -> str:
+    query = text.replace("FIRST_OF_EACH", first_of_each).replace("SERVED", served)
     return query.replace("COLUMNS", prepared_statements.columns_of(Run, "turn"))

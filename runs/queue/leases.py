@@ -7,6 +7,7 @@ Claim and release are compare-and-set UPDATEs on the run's row, so two workers a
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from decisions.audit.record import AuditEvent
 from decisions.infra import prepared_statements
 from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED
+from runs.lifecycle.repeat import repeat_after_conflict
 from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.state_machine import lease_run
 from runs.lifecycle.transition import apply
@@ -79,15 +81,35 @@ def claim_run(worker_id: str, read_claimed_steps: Callable[[Run], ClaimedSteps])
 
     `read_claimed_steps` reads the run's steps and chooses those that start with the claim.
     """
-    while (run := next_run(worker_id)) is not None:
-        claimed = read_claimed_steps(run)
-        if lease_run(run, worker_id=worker_id, steps=claimed.started):
-            run.epoch += 1
-            return Lease(run, worker_id, claimed)
-        if _is_claimable(run):
-            return None  # every slot is taken
+    while True:
+        run, lease = repeat_after_conflict(lambda: _claim_next(worker_id, read_claimed_steps))
+        if lease is not None:
+            return lease
+        if run is None or _is_claimable(run):
+            return None  # no run waits, or every slot is taken
         # Another worker claimed the run or its session first: try the next run.
-    return None
+
+
+def _claim_next(
+    worker_id: str, read_claimed_steps: Callable[[Run], ClaimedSteps]
+) -> tuple[Run | None, Lease | None]:
+    """Return the next run, and its lease where this worker got it."""
+    locks = connection.vendor == "postgresql"
+    with transaction.atomic() if locks else nullcontext():
+        run = next_run(worker_id, lock=locks)
+        if run is None:
+            return None, None
+        if run.owns_session or not locks:
+            return run, _lease(run, worker_id, read_claimed_steps(run))
+    # The lock of the run ended: a named session is locked before its run (docs/run-lifecycle.md).
+    return run, _lease(run, worker_id, read_claimed_steps(run))
+
+
+def _lease(run: Run, worker_id: str, claimed: ClaimedSteps) -> Lease | None:
+    if not lease_run(run, worker_id=worker_id, steps=claimed.started):
+        return None
+    run.epoch += 1
+    return Lease(run, worker_id, claimed)
 
 
 def _is_claimable(run: Run) -> bool:

@@ -139,11 +139,31 @@ _CLAIMS = (
         "A workspace with few running runs goes before one with many",
         Patch(
             "runs/queue/dispatch_order.py",
-            old="             (SELECT COUNT(*) FROM runs_slot s WHERE s.workspace_id ="
-            " r.workspace_id),\n",
-            new="",
+            old="workspace_id, 1 FROM runs_slot",
+            new="workspace_id, 0 FROM runs_slot",
         ),
         failing_test="tests/runs/queue/test_claims.py::test_a_workspace_with_fewer_running_goes_first",
+    ),
+    Guard(
+        "fair-share-of-concurrent-claims",
+        "Claims made at once share fairly: each counts the runs that the others are taking",
+        Patch(
+            "runs/queue/dispatch_order.py",
+            old="waiting.taken + ROW_NUMBER() OVER (",
+            new="waiting.taken + 0 * ROW_NUMBER() OVER (",
+        ),
+        failing_test="tests/runs/queue/test_claims.py::"
+        "test_claims_at_once_take_the_runs_that_claims_in_turn_would_take",
+    ),
+    Guard(
+        "claim-skips-locked-runs",
+        "A claim does not wait for a run that another worker is claiming",
+        Patch(
+            "runs/queue/leases.py",
+            old="next_run(worker_id, lock=locks)",
+            new="next_run(worker_id, lock=False)",
+        ),
+        failing_test="tests/runs/queue/test_claims.py::test_sixteen_claimers_look_once_for_each_run",
     ),
     Guard(
         "claim-once",

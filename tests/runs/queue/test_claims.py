@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from decisions.identity.principals import Principal
+from decisions.infra import prepared_statements
 from runs.lifecycle.slots import ensure_slots
 from runs.lifecycle.state_machine import lease_run
 from runs.models import Run, RunEvent, Slot, Worker
@@ -133,6 +134,88 @@ def test_concurrent_claims_take_each_run_once_and_never_exceed_the_slots(
     assert set(Run.objects.filter(status="running").values_list("id", flat=True)) == set(taken)
 
 
+needs_row_locks = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has one lock for all rows"
+)
+
+
+def lock_one_after_the_other(count: int) -> list[str]:
+    """Choose runs in this many transactions that are all open at once; return the runs' ids."""
+    with transaction.atomic():
+        found = queue_order.next_run("w1", lock=True)
+        assert found is not None
+        later = at_once([partial(lock_one_after_the_other, count - 1)]) if count > 1 else [[]]
+        return [found.id, *later[0]]
+
+
+@needs_row_locks
+def test_claims_at_once_take_the_runs_that_claims_in_turn_would_take(make_run: MakeRun) -> None:
+    busy = [make_run(created_at=at(n), workspace_id="busy").id for n in range(4)]
+    late = [make_run(created_at=at(9 + n), workspace_id="late").id for n in range(2)]
+    Slot.objects.filter(number=0).update(run_id="other", workspace_id="late")
+    chosen = lock_one_after_the_other(6)
+    assert chosen == [busy[0], busy[1], late[0], busy[2], late[1], busy[3]]
+
+
+@needs_row_locks
+def test_a_run_is_chosen_though_its_row_is_locked_if_no_other_waits(make_run: MakeRun) -> None:
+    """It may be locked by a write after which it still waits; no wake-up would come for it."""
+    run = make_run()
+    assert lock_one_after_the_other(2) == [run.id, run.id]
+
+
+@needs_row_locks
+@override_settings(MAX_CONCURRENT_RUNS=16)
+def test_sixteen_claimers_look_once_for_each_run(
+    make_run: MakeRun, worker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_slots()
+    for n in range(24):
+        make_run(created_at=at(n))
+    looks: list[str] = []
+    original = queue_order.next_run
+
+    def next_run(worker_id: str, *, lock: bool) -> Run | None:
+        looks.append(worker_id)
+        return original(worker_id, lock=lock)
+
+    monkeypatch.setattr(leases, "next_run", next_run)
+    taken = [lease.run.id for lease in at_once([partial(take, worker)] * 16) if lease]
+    assert len(set(taken)) == 16
+    assert len(looks) <= 1.3 * 16
+
+
+@needs_row_locks
+@pytest.mark.parametrize("lock", [False, True])
+@override_settings(MAX_CONCURRENT_RUNS=60)
+def test_no_part_of_the_query_reads_the_slots_for_each_workspace(
+    make_run: MakeRun, worker: str, lock: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_slots()
+    for n in range(40):
+        make_run(workspace_id=f"w{n}")
+        Slot.objects.filter(number=n).update(run_id=f"other{n}", workspace_id=f"w{n}")
+    plans: list[dict[str, Any]] = []
+
+    def explain(model: object, query: str, params: list[Any]) -> list[Run]:
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", params)
+            plans.append(cursor.fetchone()[0][0]["Plan"])
+        return []
+
+    monkeypatch.setattr(prepared_statements, "fetch_rows", explain)
+    with transaction.atomic():
+        queue_order.next_run(worker, lock=lock)
+    rows = [node["Actual Rows"] * node["Actual Loops"] for node in nodes_of(plans[0])]
+    assert 40 <= max(rows) <= 2 * (40 + 60)
+
+
+def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for part in plan.get("Plans", []):
+        yield from nodes_of(part)
+
+
 def test_one_of_many_workers_gets_the_lease_of_a_run(make_run: MakeRun, worker: str) -> None:
     run = make_run()
     leased = at_once([partial(lease_run, run, worker_id=f"w{n}") for n in range(6)])
@@ -169,8 +252,8 @@ def test_a_cancel_just_before_the_lease_does_not_hide_the_next_run(
     first, second = make_run(created_at=at(1)), make_run(created_at=at(2))
     original = queue_order.next_run
 
-    def next_run(worker_id: str) -> Run | None:
-        found = original(worker_id)
+    def next_run(worker_id: str, *, lock: bool) -> Run | None:
+        found = original(worker_id, lock=lock)
         if found is not None and found.id == first.id:
             cancel_run(principal=principal, run_id=first.id)
         return found
