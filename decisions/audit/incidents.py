@@ -1,4 +1,5 @@
-"""Incidents: what the sealer could not seal or did not find, as rows of the audit log itself.
+"""Incidents: what the sealer could not seal or did not find, and when it could not work, as rows of
+the audit log itself.
 
 They are sealed like every row, so a person who forges a row in the database, and deletes it once it
 has served its purpose, cannot delete the record of it. `verify_audit` fails until an operator
@@ -23,9 +24,11 @@ from decisions.models import AuditEntry, AuditSeal
 
 ROW_REFUSED = "audit.row_refused"
 CHECKPOINTS_MISSING = "audit.checkpoints_missing"
+SEALING_INTERRUPTED = "audit.sealing_interrupted"
 ACCEPTED = "audit.incidents_accepted"
+_INCIDENTS = (ROW_REFUSED, CHECKPOINTS_MISSING, SEALING_INTERRUPTED)
 _ALL = """
-    SELECT {columns} FROM decisions_auditentry e WHERE e.action IN (%s, %s, %s) ORDER BY e.id
+    SELECT {columns} FROM decisions_auditentry e WHERE e.action IN (%s, %s, %s, %s) ORDER BY e.id
 """
 _GAPS = """
     SELECT b.position, b.entry_id, b.mac, b.prev, b.hash,
@@ -41,25 +44,28 @@ _OF_ROW = "SELECT {columns} FROM decisions_auditentry e WHERE e.action = %s AND 
 
 def record_refusal(row_id: int, reason: str) -> None:
     """Record that a row is not sealed; does nothing while such an incident of its id is open."""
-    _record_once(ROW_REFUSED, str(row_id), {"reason": reason[:200]})
+    opened = [row.resource_id for row in list_open_incidents() if row.action == ROW_REFUSED]
+    if str(row_id) not in opened:
+        _record(ROW_REFUSED, str(row_id), {"reason": reason[:200]})
 
 
 def record_missing_checkpoints(position: int) -> None:
-    """Record that there were no checkpoints although the chain had reached this position; does
-    nothing while such an incident is open.
-    """
-    _record_once(CHECKPOINTS_MISSING, "log", {"position": position})
+    """Record that there were no checkpoints although the chain had reached this position."""
+    _record(CHECKPOINTS_MISSING, "log", {"position": position})
 
 
-def _record_once(action: str, resource_id: str, details: dict[str, Any]) -> None:
-    opened = {(row.action, row.resource_id) for row in list_open_incidents()}
-    if (action, resource_id) not in opened:
-        record(AuditEvent(action, "scheduler", "audit", resource_id, "", "", details))
+def record_interruption(seconds: int) -> None:
+    """Record that no sealer could work for so long, until now."""
+    _record(SEALING_INTERRUPTED, "log", {"seconds": seconds})
+
+
+def _record(action: str, resource_id: str, details: dict[str, Any]) -> None:
+    record(AuditEvent(action, "scheduler", "audit", resource_id, "", "", details))
 
 
 def list_open_incidents() -> list[StoredRow]:
     """Return the incidents that no operator has accepted, oldest first."""
-    found = list(_genuine(_ALL, [ROW_REFUSED, CHECKPOINTS_MISSING, ACCEPTED]))
+    found = list(_genuine(_ALL, [*_INCIDENTS, ACCEPTED]))
     accepted: set[str] = set()
     for row in found:
         if row.action == ACCEPTED:

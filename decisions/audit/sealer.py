@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -44,6 +45,7 @@ from decisions.audit.chain import (
     head_of_chain,
     is_our_link,
     is_seal_of,
+    newest_links,
     seals_after,
 )
 from decisions.audit.checkpoints import (
@@ -52,7 +54,12 @@ from decisions.audit.checkpoints import (
     newest_checkpoint,
     save_head,
 )
-from decisions.audit.incidents import ACCEPTED, record_missing_checkpoints, record_refusal
+from decisions.audit.incidents import (
+    ACCEPTED,
+    record_interruption,
+    record_missing_checkpoints,
+    record_refusal,
+)
 from decisions.audit.stored import (
     LOWEST_ID,
     StoredRow,
@@ -69,6 +76,7 @@ POLL_EVERY_S = 0.25
 RECENT_EVERY_S = 5.0  # how often rows are looked for by time,
 RECENT = timedelta(seconds=30)  # and how far before the last time: clocks of writers may differ
 LOOK_BACK_EVERY_S = 3600.0
+INTERRUPTED = timedelta(seconds=10)  # for how long no sealer may work before it is an incident
 MAX_REFUSALS = 100  # refused rows that one process logs and records; it passes over all
 STOP_S = 10.0  # how long `stop` waits
 _ADVISORY_LOCK = 0x436F6E7453656C  # an arbitrary number, the same in every process
@@ -139,7 +147,9 @@ class Sealer:
         self._recent_from = datetime.now(UTC)
         self._recent_due = self._look_back_due = 0.0  # on the monotonic clock
         self._look_back_from = LOWEST_ID
+        self._page_at = math.inf  # when the last page was begun, on the monotonic clock
         self._saved = GENESIS
+        self._has_recorded_loss = False  # of the checkpoints, since it saved one
         self._refused: set[int] = set()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sealer", daemon=True)
@@ -188,6 +198,7 @@ class Sealer:
         """
         if self._next_id is None:
             self._next_id = self._continue_from_checkpoint()
+            self._page_at = time.monotonic()
         settled = self._newly_settled()
         sealed, is_complete = self._seal_from(self._next_id)
         if is_complete:
@@ -253,16 +264,36 @@ class Sealer:
         """Seal the first rows of a condition in one transaction, and save the new head; None if
         another sealer holds the lock.
         """
+        begun_at = time.monotonic()
         with _sealing_lock() as is_held:
             if not is_held:
                 return None
+            self._record_interruption(begun_at - self._page_at)  # sealed with this page
             found = _select(condition, params)
             wanted, refused = self._judge(found)
             recorded = self._record_refusals(refused)
             before, head = self._seal(wanted)
         self._refused.update(recorded)  # not before their incidents are committed
+        self._page_at = begun_at
         self._save_head(head)
         return _Page(found, head.position - before.position)
+
+    def _record_interruption(self, paused_s: float) -> None:
+        """Record an incident if no sealer worked for so long that rows could be removed meanwhile.
+
+        On SQLite, what blocks the sealer blocks every writer.
+        """
+        if connection.vendor != "postgresql" or paused_s <= INTERRUPTED.total_seconds():
+            return
+        newest = next(newest_links(), None)
+        recent = AuditEntry.objects.filter(created_at__gt=datetime.now(UTC) - INTERRUPTED)
+        if newest is not None and recent.filter(id=newest.entry_id).exists():
+            return  # another sealer works
+        log.error(
+            "no audit row was sealed for too long; run `manage.py verify_audit`",
+            extra={"seconds": int(paused_s)},
+        )
+        record_interruption(int(paused_s))
 
     def _judge(self, found: list[_Found]) -> tuple[list[StoredRow], dict[int, str]]:
         """Return the rows that have no seal yet; and why others cannot have one, by their ids."""
@@ -322,11 +353,12 @@ class Sealer:
         """Save the new head outside the database; first record that there was none, if so."""
         if head == self._saved:
             return
-        if not has_newest_checkpoint():
+        if not self._has_recorded_loss and not has_newest_checkpoint():
             log.error("the audit checkpoints are missing; run `manage.py verify_audit`")
             record_missing_checkpoints(head.position)
+            self._has_recorded_loss = True
         save_head(head, next_id=self._next_id)
-        self._saved = head
+        self._saved, self._has_recorded_loss = head, False
 
     def _newly_settled(self) -> int:
         """Return the id up to which no further row can appear.

@@ -27,7 +27,8 @@ from decisions.audit.chain import (
 )
 from decisions.audit.checkpoints import read_checkpoints
 from decisions.audit.incidents import (
-    ROW_REFUSED,
+    CHECKPOINTS_MISSING,
+    SEALING_INTERRUPTED,
     accepted_gaps,
     list_open_incidents,
     list_skipped_positions,
@@ -268,10 +269,15 @@ def _check_incidents(report: AuditReport) -> None:
     """
     for row in list_open_incidents():
         details = json.loads(row.metadata)
-        if row.action != ROW_REFUSED:
+        if row.action == CHECKPOINTS_MISSING:
             report.add(
                 f"row {row.id}: the checkpoints were missing when seal {details['position']} was"
                 f" the newest, at {row.created_at}"
+            )
+        elif row.action == SEALING_INTERRUPTED:
+            report.add(
+                f"row {row.id}: no row was sealed for {details['seconds']} s until"
+                f" {row.created_at}, so a row could be removed without a trace"
             )
         elif change := _change_since_refusal(int(row.resource_id)):
             report.add(

@@ -6,8 +6,10 @@ import json
 import math
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +295,71 @@ def test_a_sealer_killed_before_its_first_checkpoint_leaves_no_incident(
     assert check_audit_log().faults == 0
     Sealer().seal_all()
     assert check_audit_log() == AuditReport(sealed=1, checkpoints=1)
+
+
+class Later(datetime):
+    """A clock that is 40 seconds ahead."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        """Return the time of day in 40 seconds."""
+        return datetime.now(tz) + timedelta(seconds=40)
+
+    @staticmethod
+    def monotonic() -> float:
+        """Return the monotonic time in 40 seconds."""
+        return time.monotonic() + 40
+
+
+@contextmanager
+def sealing_lock_held() -> Iterator[None]:
+    """Hold the lock of the sealers in another connection."""
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [sealer_module._ADVISORY_LOCK])
+        yield
+    finally:
+        other.close()
+
+
+def let_40_seconds_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealer_module, "time", Later)
+    monkeypatch.setattr(sealer_module, "datetime", Later)
+    monkeypatch.setattr("decisions.audit.record.datetime", Later)
+
+
+@on_postgresql
+@pytest.mark.parametrize("sealed_before", [0, 1])
+def test_a_row_removed_while_the_sealer_was_blocked_leaves_an_incident(
+    sealed_before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealer = Sealer()
+    record_all([audit_event("one")] * sealed_before)
+    assert sealer.seal_all() == sealed_before
+    with sealing_lock_held():
+        record(audit_event("two"))
+        assert sealer.seal_all() == 0
+        attack("DELETE FROM {rows} WHERE resource_id = 'two'")
+        let_40_seconds_pass(monkeypatch)
+    sealer.seal_all()
+    sealer.seal_all()
+    assert "no row was sealed for 40 s" in " ".join(check_audit_log().messages)
+    assert sealed()[sealed_before:] == ["log"]  # one incident, sealed with the rows that waited
+
+
+@on_postgresql
+def test_a_sealer_that_was_blocked_while_another_sealed_records_no_incident(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record(audit_event("one"))
+    sealer = Sealer()
+    sealer.seal_all()
+    let_40_seconds_pass(monkeypatch)
+    record(audit_event("two"))
+    Sealer().seal_all()
+    sealer.seal_all()
+    assert check_audit_log().messages == []
 
 
 def test_an_unwritable_home_directory_does_not_stop_sealing(fresh_checkpoints: Path) -> None:
