@@ -51,11 +51,11 @@ def _delete(args: _Args, basis: str) -> Iterator[CallPreview]:
     row = _target(args)
     yield CallPreview("Deleted target", _text(_lines_of(row)), _about(row), basis=basis)
     rules = [
-        f"{rule.verdict} {rule.tool} for {rule.scope} {rule.scope_id}".rstrip()
+        f"{rule.verdict} {rule.tool}, scope {rule.scope} {rule.scope_id}".rstrip()
         + f" ({rule.key} v{rule.version}): {rule.reason}"
         for rule in list_rules_for_target(str(args["targetId"]))
     ]
-    yield CallPreview("Retired policy rules", "\n".join(rules), f"{len(rules)} rules")
+    yield CallPreview("Retired policy rules", "\n".join(rules), f"rules: {len(rules)}")
 
 
 def _replace(args: _Args, basis: str) -> Iterator[CallPreview]:

@@ -190,6 +190,22 @@ def test_a_person_confirms_a_tool_call_in_the_inbox(visitor: Visitor, principal:
 
 
 @pytest.mark.slow
+def test_the_title_of_a_call_fits_into_the_inbox_of_a_phone(
+    visitor: Visitor, principal: Principal
+) -> None:
+    confirmation = waiting_confirmation(principal)
+    Decision.objects.filter(pk=confirmation.decision_id).update(target_id="target_" + "0" * 57)
+    visitor.do(visitor.page.set_viewport_size({"width": 390, "height": 844}))
+    visitor.open("/admin/decisions/decision/?status=waiting")
+    visitor.wait_for("#result_list b:has-text('target_000')")
+    row = visitor.page.locator("#result_list td:has(b)").first
+    cell, title = (visitor.do(one.bounding_box()) for one in (row, row.locator("b")))
+    assert title["x"] + title["width"] <= 390
+    assert cell["y"] <= title["y"]
+    assert title["y"] + title["height"] <= cell["y"] + cell["height"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["confirm", "refuse"])
 def test_a_person_who_is_not_signed_in_decides_through_the_link(
     visitor: Visitor, principal: Principal, answer: str
