@@ -13,7 +13,9 @@ from decisions.audit.incidents import accept_incidents
 from decisions.audit.record import command_actor
 from decisions.audit.verify import AuditReport, check_audit_log
 from decisions.audit.verify_bundle import check_bundle, describe_head
+from decisions.identity.unaudited_rights import list_unaudited_rights
 from decisions.presentation.formatting import duration
+from decisions.presentation.visible_text import visible
 from runs.installation.home.prepare import prepare_home
 
 
@@ -49,8 +51,20 @@ class Command(BaseCommand):
         started_at = time.monotonic()
         report = check_audit_log(processes=os.cpu_count() or 1)
         took_s = time.monotonic() - started_at
+        self._print_unaudited_rights()
         self._print_faults("The audit log", report.faults, report.messages)
         self.stdout.write(_summary(report, took_s))
+
+    def _print_unaudited_rights(self) -> None:
+        found = list_unaudited_rights()
+        if not found:
+            return
+        self.stdout.write(
+            f"Rights that no audit row explains: {len(found)}. They were archived, made by"
+            " createsuperuser, or written to the database by someone else:"
+        )
+        for text in found:
+            self.stdout.write(f"  {visible(text)}")
 
     def _accept(self, reason: str) -> None:
         if not reason:
