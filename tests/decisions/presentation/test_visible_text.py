@@ -90,6 +90,7 @@ def test_ordinary_texts_are_shown_as_they_are(text: str) -> None:
         ("gဝဝgle ١0", "ဝဝ١"),
         ("https：//e.com", "："),
         ("ﬁle ‥/etc Ⅳ №5 wait… IT™", "ﬁ‥Ⅳ"),
+        ("a﹘b goog\ufe8de", "﹘\ufe8d"),
         ("a一b cーd 第一Python", "一ー"),
     ],
 )
