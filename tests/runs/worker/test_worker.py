@@ -316,7 +316,7 @@ def test_a_claim_that_was_committed_without_an_answer_is_released_and_executed(
 
     monkeypatch.setattr(leases, "claim_run", lose_the_answer)
     assert worker.work() == 0
-    wait_until(lambda: fresh(run_id).lease_owner is None)
+    wait_until(lambda: fresh(run_id).lease_owner is None, within_s=20)
     assert worker.work() == 1
     run = fresh(run_id)
     assert (run.status, run.epoch, run.times_lost) == ("succeeded", 3, 0)
