@@ -390,7 +390,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "filters": {
         "redact": {"()": "decisions.security.logs.RedactSecrets"},
-        "refusals": {"()": "decisions.security.logs.RefusalsWithoutTraceback"},
+        "refusals": {"()": "decisions.security.logs.WithoutRefusals"},
     },
     "formatters": {"json": {"()": "decisions.security.logs.JSONLines"}},
     "handlers": {
@@ -401,9 +401,7 @@ LOGGING = {
         }
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    # A refused Host header is a client's error, not an incident.
     "loggers": {
-        "django.security.DisallowedHost": {"level": "CRITICAL"},
         # On finer levels these log whole requests, with signatures and prompts, and they would mix
         # with the output of `manage.py doctor`.
         **{

@@ -96,15 +96,16 @@ class RedactSecrets(logging.Filter):
         return True
 
 
-class RefusalsWithoutTraceback(logging.Filter):
-    """Removes the traceback of a request that was refused (4xx): nothing failed."""
+class WithoutRefusals(logging.Filter):
+    """Drops the lines that Django writes about requests it refused (4xx): any stranger causes them,
+    and nothing failed. The audit log and the metrics record refusals.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Remove the record's traceback if Django logged it for such a request; return True."""
+        """Return whether the record is about something other than a refused request."""
         status = getattr(record, "status_code", 500)
-        if record.name.startswith("django.") and isinstance(status, int) and status < 500:
-            record.exc_info = None
-        return True
+        is_refusal = isinstance(status, int) and status < 500
+        return not (record.name.startswith("django.") and is_refusal)
 
 
 class JSONLines(logging.Formatter):

@@ -1862,6 +1862,17 @@ _IDENTITY = (
         "::test_a_flood_from_one_peer_is_two_rows_a_minute",
     ),
     Guard(
+        "refusals-are-not-logged",
+        "A request that is refused writes no log line",
+        Patch(
+            "config/settings.py",
+            old='"filters": ["refusals", "redact"]',
+            new='"filters": ["redact"]',
+        ),
+        failing_test="tests/config/test_log_of_refused_requests.py"
+        "::test_a_refused_request_writes_no_log_line[GET-/nowhere-404]",
+    ),
+    Guard(
         "anonymous-events-of-a-flood",
         "Counted anonymous events are written every minute while a flood lasts",
         Patch(
