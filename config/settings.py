@@ -92,6 +92,8 @@ if EMBEDDED_REDIS:
 else:
     REDIS_SOCKET = None
     REDIS_URL = env.str("REDIS_URL")
+# Of all keys and channels, so that several installations can use one server.
+REDIS_PREFIX = env.str("CONTINUITY_REDIS_PREFIX", "continuity:")
 
 # --- celery: carries wake-ups for workers; the queue of runs is the database ---------------------
 CELERY_BROKER_URL = home.broker_url(REDIS_URL)
@@ -106,11 +108,12 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_POOL = "threads"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False  # else who reaches Redis could stop workers
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 1200,
-    "global_keyprefix": env.str("CONTINUITY_REDIS_PREFIX", "continuity:"),
+    "global_keyprefix": REDIS_PREFIX,
     "socket_connect_timeout": 2,
     # Without these, sending waits 6 s for a broker that is down, and forever for one that hangs.
     "socket_timeout": 5,

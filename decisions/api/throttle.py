@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from decisions.infra.redis import SharedRedis
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ class CallCounter:
         """Count one call and tell whether there were more than `limit` in this second (one round
         trip).
         """
-        key = f"continuity:calls:{name}:{int(time.time())}"
+        key = f"{settings.REDIS_PREFIX}calls:{name}:{int(time.time())}"
 
         def count(redis: Redis) -> int:
             with redis.pipeline(transaction=True) as pipe:

@@ -117,7 +117,7 @@ class SignInLimiter:
 
 
 def _prefix() -> str:
-    return f"{settings.CELERY_BROKER_TRANSPORT_OPTIONS['global_keyprefix']}sign-in:"
+    return f"{settings.REDIS_PREFIX}sign-in:"
 
 
 def _count(redis: Redis, counts: list[Count]) -> int:

@@ -17,7 +17,7 @@ from django.db import transaction
 
 from decisions.infra.outages import Outage
 
-CHANNEL = "continuity:runs"
+CHANNEL = f"{settings.REDIS_PREFIX}runs"
 QUIET_S = 1.0  # after a failure nothing is published for this long
 BATCH = 100  # messages in one pipeline
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from decisions.security.keys import seal, unseal
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-WORKERS_CHANNEL = "continuity:live"
+WORKERS_CHANNEL = f"{settings.REDIS_PREFIX}live"
 ANNOUNCE_S = 2.0  # interval at which a viewer announces itself
 VIEWER_TIMEOUT_S = 7.0  # after this long without an announcement there is no viewer
 RETRY_S = 1.0  # pause after a failure

@@ -101,4 +101,4 @@ def mark_received() -> None:
 
 
 def _key() -> str:
-    return f"{settings.CELERY_BROKER_TRANSPORT_OPTIONS['global_keyprefix']}bell"
+    return f"{settings.REDIS_PREFIX}bell"

@@ -31,6 +31,7 @@ from tests.support.runs.unusual_values_template import UnusualValues
 
 ROOT = Path(__file__).parent.parent.parent
 TIMEOUT_S = 60.0
+PREFIX = "faults:"  # of Redis keys
 _celery_apps: list[Celery] = []
 
 
@@ -113,7 +114,7 @@ class FaultInstallation:
             "CONTINUITY_HOME": str(home),
             "REDIS_URL": redis.url,
             "CONTINUITY_SECRET_KEYS": ",".join(settings.CONTINUITY_SECRET_KEYS),
-            "CONTINUITY_REDIS_PREFIX": "faults:",
+            "CONTINUITY_REDIS_PREFIX": PREFIX,
             "CONTINUITY_TEMPLATE_MODULES": ",".join(
                 (
                     "tests.support.runs.step_template",
@@ -231,12 +232,13 @@ def use_database(**database: Any) -> Iterator[None]:
 def use_installation(installation: FaultInstallation) -> Iterator[FaultInstallation]:
     """Point this process's own services at an installation, and end its processes afterwards."""
     app = Celery("faults", broker=installation.redis.url, set_as_current=False)
-    options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, "global_keyprefix": "faults:"}
+    options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, "global_keyprefix": PREFIX}
     app.conf.broker_transport_options = options
     _celery_apps.append(app)
     overrides = {
         "CONTINUITY_HOME": installation.home,
         "REDIS_URL": installation.redis.url,
+        "REDIS_PREFIX": PREFIX,
         "CONTINUITY_NOTIFY_WORKERS": "tests.faults.installation.send_wakeup",
         "CELERY_BROKER_TRANSPORT_OPTIONS": options,
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,13 +12,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+import httpx
+import orjson
 import pytest
+from redis import Redis
 
+from decisions.identity.principals import create_token
+from runs.live.channel import WORKERS_CHANNEL
 from runs.models import Run, RunStep
 from runs.queue.wakeups import SHARED_QUEUE
-from tests.faults.installation import ROOT, FaultInstallation, send_wakeup
-from tests.services import free_port
+from tests.faults.installation import PREFIX, ROOT, FaultInstallation, send_wakeup
+from tests.services import RedisServer, free_port
 
 SUBMIT = """
 import time
@@ -88,6 +97,123 @@ def test_duplicate_late_and_invalid_messages_have_no_effect(
     assert {run.status for run in runs} == {"succeeded"}
     assert all((tmp_path / str(n)).read_text() == "x" for n in range(4))
     assert set(RunStep.objects.values_list("attempts", flat=True)) == {1}
+
+
+def message(headers: Any = None, **fields: Any) -> bytes:
+    """Return a wake-up as Celery sends it, with some fields replaced."""
+    tag = str(uuid4())
+    return orjson.dumps(
+        {
+            "body": "W1tdLCB7fSwge31d",  # [[], {}, {}]
+            "content-type": "application/json",
+            "content-encoding": "utf-8",
+            "headers": {"task": "runs.work", "id": tag} if headers is None else headers,
+            "properties": {
+                "delivery_tag": tag,
+                "body_encoding": "base64",
+                "delivery_info": {"exchange": "", "routing_key": "runs"},
+            },
+            **fields,
+        }
+    )
+
+
+HEADERS = {"task": "runs.work", "id": "1"}
+INVALID_ITEMS = [
+    b"hello",
+    b"\xff\xfe",
+    b"[" * 100_000,
+    b"5",
+    b"{}",
+    b'{"__type__": "uuid", "__value__": 5}',
+    message(properties={}),
+    message(properties={"delivery_tag": "1", "delivery_info": None}),
+    message(body="%"),
+    message(body="e30="),
+    message(**{"content-type": []}),
+    message(**{"content-encoding": "no such"}),
+    message(headers=[]),
+    message(headers={"task": []}),
+    message(headers={"task": "runs.work", "id": []}),
+    *(message(headers=HEADERS | {"eta": []}) for _ in range(10)),  # more than are prefetched
+    message(headers=HEADERS | {"expires": "soon"}),
+    message(headers=HEADERS | {"timelimit": 5}),
+    message(headers=HEADERS | {"retries": "x"}),
+]
+
+
+def test_a_worker_drops_items_of_its_queue_that_are_not_messages(
+    installation: FaultInstallation,
+) -> None:
+    (worker,) = installation.workers(1)
+    with Redis.from_url(installation.redis.url) as client:
+        for item in INVALID_ITEMS:
+            client.lpush(f"{PREFIX}{SHARED_QUEUE}", item)
+        installation.wait_until(lambda: not client.llen(f"{PREFIX}{SHARED_QUEUE}"), "not read")
+        assert installation.wait_for_end(installation.submit()).status == "succeeded"
+        installation.wait_until(lambda: not client.hlen(f"{PREFIX}unacked"), "not acknowledged")
+    said = worker.log.read_text()
+    assert "is not a message and is dropped" in said
+    assert "Connection to broker lost" not in said
+
+
+@contextmanager
+def limited_to_the_prefix(redis: RedisServer) -> Iterator[Redis]:
+    """Refuse all keys and channels without the installation's prefix."""
+    with Redis.from_url(redis.url) as client:
+        client.acl_setuser(
+            "default",
+            enabled=True,
+            nopass=True,
+            commands=["+@all"],
+            reset_keys=True,
+            keys=[f"{PREFIX}*"],
+            reset_channels=True,
+            channels=[f"{PREFIX}*"],
+        )
+        client.acl_log_reset()
+        try:
+            yield client
+        finally:
+            client.acl_setuser(
+                "default", enabled=True, nopass=True, keys=["*"], channels=["*"], commands=["+@all"]
+            )
+
+
+def test_all_keys_and_channels_of_a_used_installation_have_its_prefix(
+    installation: FaultInstallation,
+) -> None:
+    port = free_port()
+    web = f"http://127.0.0.1:{port}"
+    with limited_to_the_prefix(installation.redis) as redis:
+        installation.start("serve", "--port", str(port))
+        installation.start("scheduler")
+        installation.workers(1)
+        headers = {"Authorization": f"Bearer {create_token(name='reader')}"}
+        installation.wait_until(lambda: not is_free(port), "the web process did not start")
+        run_id = installation.submit("sleep:1")
+        with (
+            httpx.Client(base_url=web, headers=headers) as client,
+            client.stream("GET", f"/api/v1/runs/{run_id}/events", timeout=30) as events,
+        ):
+            for _ in events.iter_lines():
+                pass
+            assert client.get("/metrics").status_code == 200
+            page = client.get("/admin/login/").text
+            token = re.search(r'csrfmiddlewaretoken" value="(\w+)', page)
+            assert token
+            form = {"username": "nobody", "password": "wrong", "csrfmiddlewaretoken": token[1]}
+            assert client.post("/admin/login/", data=form).status_code == 200
+        assert [(one["reason"], one["object"]) for one in redis.acl_log()] == []
+        for part in ("_kombu.", "calls:", "sign-in:"):
+            assert redis.keys(f"{PREFIX}{part}*")
+    assert WORKERS_CHANNEL.startswith(os.environ["CONTINUITY_REDIS_PREFIX"])
+
+
+def is_free(port: int) -> bool:
+    """Return whether no server listens on the port."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) != 0
 
 
 def test_a_worker_finds_the_runs_whose_wakeups_are_lost(installation: FaultInstallation) -> None:

@@ -46,7 +46,7 @@ class PublishedMetrics:
 
 
 def _key(name: str) -> str:
-    return f"{settings.CELERY_BROKER_TRANSPORT_OPTIONS['global_keyprefix']}figures{name}"
+    return f"{settings.REDIS_PREFIX}figures{name}"
 
 
 def publish(worker_id: str | None = None, gauges: Gauges | None = None) -> bool:

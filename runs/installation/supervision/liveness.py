@@ -37,8 +37,7 @@ class WorkerProbe:
         """Return the oldest wake-up message that no worker of this home has taken; b"" if none."""
         if settings.REDIS_SOCKET is None:
             return b""  # a shared server, from which other machines' workers take messages too
-        prefix = settings.CELERY_BROKER_TRANSPORT_OPTIONS["global_keyprefix"]
-        key = f"{prefix}{settings.CELERY_TASK_DEFAULT_QUEUE}"
+        key = f"{settings.REDIS_PREFIX}{settings.CELERY_TASK_DEFAULT_QUEUE}"
         reply = redis_server.send_command(Path(settings.REDIS_SOCKET), f"LINDEX {key} -1".encode())
         return b"" if reply.startswith((b"$-1", b"-")) else reply
 
