@@ -18,6 +18,7 @@ FUNCTION_LINES = 60
 # The files with `except Exception`, and why a narrower exception would not do.
 BROAD_EXCEPTS: dict[str, str] = {
     "decisions/audit/sealer.py": "the last handler of a pass: log the error, seal the other rows",
+    "config/celery.py": "any error of reading an item that is no message: log it, drop the item",
     "config/health.py": "any exception of a driver means that the part is unavailable",
     "decisions/api/view.py": "the last handler of a view: log the error, return an error id",
     "decisions/chat/responder.py": "after any error, the built-in responder writes the reply",
