@@ -17,6 +17,7 @@ from decisions.api.openapi import operation
 from decisions.api.view import PublicView, json_response
 from decisions.infra.threads import in_thread
 from runs.installation.health.status import count_live_workers, describe_audit_fault
+from runs.streaming.hub import get_hub
 
 CHECK_S = 3.0
 HEALTH = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
@@ -36,7 +37,7 @@ READINESS = {
         "ready": {"type": "boolean"},
         "parts": {
             "type": "object",
-            "properties": dict.fromkeys(("database", "redis", "worker", "audit"), _PART),
+            "properties": dict.fromkeys(("database", "redis", "worker", "audit", "events"), _PART),
         },
     },
 }
@@ -62,9 +63,9 @@ class ReadinessView(PublicView):
         others={503: READINESS},
     )
     async def get(self, request: Request) -> HttpResponse:
-        """Returns 200 if the database, Redis and at least one worker are available and audit rows
-        are sealed within a minute in tables with unchanged triggers, else 503 with the reason of
-        each part that is not.
+        """Returns 200 if the database, Redis and at least one worker are available, audit rows are
+        sealed within a minute in tables with unchanged triggers, and the event streams of this web
+        process did not fail within a minute; else 503 with the reason of each part that is not.
         """
         names = list(_CHECKS)
         found = await asyncio.gather(*(_check_part(*_CHECKS[name]) for name in names))
@@ -115,9 +116,15 @@ async def _audit() -> None:
         raise _Unavailable(reason)
 
 
+async def _events() -> None:
+    if reason := get_hub().fault():
+        raise _Unavailable(reason)
+
+
 _CHECKS: dict[str, tuple[Callable[[], Awaitable[None]], str]] = {
     "database": (_database, "Check that the server of DATABASE_URL is running."),
     "redis": (_redis, "Check that the server of REDIS_URL is running. Without it runs are slower."),
     "worker": (_worker, "Live workers are read from the database."),
     "audit": (_audit, "The seals of the audit log are read from the database."),
+    "events": (_events, "See the log of the web process."),
 }

@@ -103,6 +103,11 @@ BROWSER_CRASHES: Final = MetricSpec(
     " (page).",
     ("what",),
 )
+EVENT_HUB_RESTARTS: Final = MetricSpec(
+    "continuity_event_hub_restarts_total",
+    "Loops of the event streams of web processes that failed and were started again.",
+    ("loop",),
+)
 ANONYMOUS_EVENTS: Final = MetricSpec(
     "continuity_anonymous_events_total",
     "Failed sign-ins, calls with unknown tokens and uses of invalid links, by audit action; audit"
@@ -119,6 +124,7 @@ METRICS: Final = {
         MODEL_TOKENS,
         BROWSER_LAUNCHES,
         BROWSER_CRASHES,
+        EVENT_HUB_RESTARTS,
         ANONYMOUS_EVENTS,
     )
 }
@@ -204,6 +210,11 @@ def browser_launched(*, sandbox: bool) -> None:
 def browser_crashed(what: str) -> None:
     """Count a `browser` that had to be started again, or a `page` that crashed."""
     _add({(BROWSER_CRASHES.name, what): 1})
+
+
+def event_hub_restarted(loop: str) -> None:
+    """Count a loop of the event hub that failed and is started again."""
+    _add({(EVENT_HUB_RESTARTS.name, loop): 1})
 
 
 def anonymous_events(totals: Mapping[str, int]) -> None:

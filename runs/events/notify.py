@@ -69,6 +69,8 @@ class _Publisher:
                 time.sleep(QUIET_S)
                 while not self._waiting.empty():
                     self._waiting.get()
+            except Exception:  # whatever it is: later notifications have to be sent
+                log.exception("event notifications could not be sent; readers poll")
 
     def _take(self) -> list[str]:
         messages = [self._waiting.get()]

@@ -17,6 +17,7 @@ class Webhook(models.Model):
         tells_confirmations: it also receives confirmations that wait for a person, with a link that
             decides them.
         sends_arguments: these have the exact arguments of the call; else digest and size alone.
+        failing_since: the first failed attempt after the last one that succeeded.
         secret: the key that signs its messages, encrypted; shown once, at its creation.
     """
 
@@ -32,6 +33,7 @@ class Webhook(models.Model):
     secret = models.BinaryField()
     created_by = models.CharField(max_length=160)
     created_at = models.DateTimeField()
+    failing_since = models.DateTimeField(null=True)
     disabled_at = models.DateTimeField(null=True)
     disabled_because = models.CharField(max_length=200, default="", blank=True)
 

@@ -54,8 +54,8 @@ class EventLog:
         for watcher in self.watchers:
             watcher.close()
 
-    def mark_deleted(self) -> None:
-        """Have every reader read the database, where the run has no row any more."""
+    def reread(self) -> None:
+        """Have every reader read the database: the run was deleted, or events were missed."""
         for subscriber in self.subscribers:
             subscriber.fall_behind()
         for watcher in self.watchers:

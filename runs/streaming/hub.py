@@ -4,14 +4,15 @@ all of that run's readers.
 The database is the source of truth. A Redis message only reports where a run's log ends; the hub
 then reads the new events once and puts them into every subscriber's queue. One query every
 POLL_S seconds asks where the followed logs end, so a lost message or an unavailable Redis delays
-events by at most that long.
+events by at most that long. A loop that ends with an error is started again (`_supervise`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -22,6 +23,7 @@ from django.db import Error
 
 from decisions.infra.outages import Outage
 from decisions.infra.threads import in_thread
+from runners import metrics
 from runs.events.notify import CHANNEL
 from runs.queries import runs
 from runs.streaming.event_log import EventLog
@@ -35,6 +37,8 @@ POLL_S = 2.0
 RUNS_AT_ONCE = 100  # runs per query
 QUIET_S = 15.0  # after this long without a message the Redis connection is checked with a ping
 RETRY_S = 1.0  # pause after a failure
+LONGEST_RETRY_S = 30.0  # the pause doubles up to this after each error of a loop
+FAULT_S = 60.0  # how long a failed loop is reported by /readyz
 log = logging.getLogger(__name__)
 
 
@@ -48,6 +52,7 @@ class Hub:
         self._poll_now = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_closing = False
+        self._failed_at: dict[str, float] = {}  # by loop, on the monotonic clock
         self._redis = Outage(
             log,
             on_failure="no event notifications from redis, polling the database",
@@ -107,8 +112,12 @@ class Hub:
         if self._is_closing:
             reader.close()
         elif not self._tasks:
-            loops = (self._subscribe_to_redis(), self._poll(), self._read())
-            self._tasks = [asyncio.create_task(loop) for loop in loops]
+            loops = {
+                "notifications": self._subscribe_to_redis,
+                "poll": self._poll,
+                "read": self._read,
+            }
+            self._tasks = [asyncio.create_task(self._supervise(*loop)) for loop in loops.items()]
 
     def _leave(self, followed: EventLog) -> None:
         if not followed.subscribers:
@@ -124,6 +133,37 @@ class Hub:
         if followed.subscribers:
             self._unread[followed] = None
             self._has_unread.set()
+
+    # --- supervision ------------------------------------------------------------------------------
+
+    def fault(self) -> str | None:
+        """Return which loops ended with an error within the last FAULT_S; None if none did."""
+        now = time.monotonic()
+        failed = sorted(name for name, at in self._failed_at.items() if now - at < FAULT_S)
+        if not failed:
+            return None
+        return (
+            f"The loop of event streams failed and is started again: {', '.join(failed)}. Events"
+            " may be late; see the log of the web process."
+        )
+
+    async def _supervise(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
+        """Run a loop; after any error log it, pause, and start the loop again."""
+        retry_s = RETRY_S
+        while True:
+            started_at = time.monotonic()
+            try:
+                await loop()
+            except Exception:
+                log.exception("the loop %r of the event hub failed and is started again", name)
+            self._failed_at[name] = time.monotonic()
+            metrics.event_hub_restarted(name)
+            if self._failed_at[name] - started_at > LONGEST_RETRY_S:
+                retry_s = RETRY_S
+            await asyncio.sleep(retry_s)
+            retry_s = min(retry_s * 2, LONGEST_RETRY_S)
+            for followed in self._logs.values():
+                followed.reread()
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -178,7 +218,7 @@ class Hub:
             if followed.run_id in seqs:
                 followed.advance_to(seqs[followed.run_id])
             else:
-                followed.mark_deleted()
+                followed.reread()
 
     async def _subscribe_to_redis(self) -> None:
         from redis import RedisError

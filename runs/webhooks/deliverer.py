@@ -63,6 +63,9 @@ class Deliverer:
             except Error as error:
                 outage.failed(error)
                 claimed = 0
+            except Exception:  # whatever it is: later deliveries have to be sent
+                log.exception("webhook deliveries could not be claimed, retrying")
+                claimed = 0
             if not claimed:
                 await asyncio.sleep(POLL_S)
         await asyncio.gather(*self._tasks)

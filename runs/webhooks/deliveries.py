@@ -34,6 +34,7 @@ FIRST_DELAY_S = 15.0  # times four after each attempt: the eighth is 23 hours af
 JITTER = 0.2
 LOST_AFTER_S = 60.0  # an attempt takes 10 s at most, so a deliverer that needs longer has died
 GONE = 410
+DEAD_AFTER = timedelta(days=5)  # an address where all attempts failed for so long is disabled
 DELIVERER = "webhooks"  # the actor in the audit log
 log = logging.getLogger(__name__)
 
@@ -168,7 +169,8 @@ def settle(lease: DeliveryLease, response: WebhookResponse) -> bool:
     """Record the result of an attempt; return False if the lease was lost and nothing was recorded.
 
     A 2xx status completes the delivery. 410 ends it and disables the webhook. After any other
-    result the delivery is attempted again, up to MAX_ATTEMPTS in all.
+    result the delivery is attempted again, up to MAX_ATTEMPTS in all; if all attempts at the
+    webhook's address have failed for DEAD_AFTER, the webhook is disabled.
     """
     now = datetime.now(UTC)
     gone = response.status_code == GONE
@@ -180,16 +182,31 @@ def settle(lease: DeliveryLease, response: WebhookResponse) -> bool:
     else:
         values["next_try_at"] = now + timedelta(seconds=retry_delay_s(lease.attempt))
     with transaction.atomic():
+        # The webhook is locked before its deliveries, as in `disable`.
+        hook = Webhook.objects.select_for_update(no_key=True).filter(id=lease.webhook_id).first()
         leased = WebhookDelivery.objects.filter(
             id=lease.delivery_id, epoch=lease.epoch, status=DeliveryStatus.PENDING
         )
-        if not leased.update(**values):
+        if hook is None or not leased.update(**values):
             return False
         if "status" in values:
             _record(lease, values["status"], response)
         if gone:
             disable(lease.webhook_id, actor=DELIVERER, because="its address answered 410 Gone")
+        else:
+            _record_health(hook, response, now)
     return True
+
+
+def _record_health(hook: Webhook, response: WebhookResponse, now: datetime) -> None:
+    """Record since when the webhook's address fails; disable the webhook after DEAD_AFTER."""
+    failing_since = None if response.is_success else hook.failing_since or now
+    if failing_since != hook.failing_since:
+        Webhook.objects.filter(id=hook.id).update(failing_since=failing_since)
+    if failing_since is not None and now - failing_since >= DEAD_AFTER:
+        last = response.error or f"it answered {response.status_code}"
+        because = f"all attempts failed for {DEAD_AFTER.days} days; the last: {last}"
+        disable(hook.id, actor=DELIVERER, because=because)
 
 
 def _record(lease: DeliveryLease, status: DeliveryStatus, response: WebhookResponse) -> None:

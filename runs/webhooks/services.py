@@ -130,6 +130,7 @@ def delete_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
     approval = admit_call(tool_call_request(principal, "delete_webhook", {"webhookId": hook.id}))
     with transaction.atomic():
         use_approval(approval)
+        Webhook.objects.select_for_update().filter(id=hook.id).first()  # before its deliveries
         hook.delete()
         _record(principal, "deleted", hook, webhook_id=webhook_id)
     return {"success": True, "webhookId": webhook_id}
@@ -147,7 +148,7 @@ def enable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
     with transaction.atomic():
         use_approval(approval)
         off = Webhook.objects.filter(id=hook.id, disabled_at__isnull=False)
-        if off.update(disabled_at=None, disabled_because=""):
+        if off.update(disabled_at=None, disabled_because="", failing_since=None):
             _record(principal, "enabled", hook)
     hook.refresh_from_db()
     return webhook_object(hook)

@@ -120,6 +120,9 @@ class Heartbeat:
             except Error as error:
                 log.warning("no heartbeat: %s", error)
                 connection.close()
+            except Exception:  # whatever it is: without heartbeats the worker loses its runs
+                log.exception("a heartbeat failed; the next one follows")
+                connection.close()
         connection.close()
 
     def _watch_age(self) -> None:

@@ -292,6 +292,9 @@ class WorkerProcess:
                 name = threading.current_thread().name
                 log.warning("the database does not answer the thread %s: %s", name, error)
                 connection.close()
+            except Exception:  # whatever it is: the checks have to go on
+                log.exception("the thread %s failed and goes on", threading.current_thread().name)
+                connection.close()
         connection.close()
 
     def _poll(self) -> None:

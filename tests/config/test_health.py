@@ -15,6 +15,7 @@ from decisions.audit.sealer import Sealer
 from decisions.models import AuditEntry
 from runs.installation.health.checks import check_audit
 from runs.models import Worker
+from runs.streaming.hub import Hub
 from runs.worker.worker import WorkerProcess
 from tests.support.audit.audit_attacks import attack
 from tests.support.rest.rest import json_of
@@ -26,7 +27,7 @@ def parts(response: httpx.Response, status: int) -> dict[str, Any]:
     answer = json_of(response, status)
     assert answer["ready"] is (status == 200)
     found: dict[str, Any] = answer["parts"]
-    assert set(found) == {"database", "redis", "worker", "audit"}
+    assert set(found) == {"database", "redis", "worker", "audit", "events"}
     return found
 
 
@@ -116,6 +117,14 @@ def test_a_hanging_check_times_out(
     monkeypatch.setattr(health, "CHECK_S", 0.2)
     settings.REDIS_URL = "redis://192.0.2.1:6379/0"  # an address that never answers
     assert not parts(anonymous.get("/readyz"), 503)["redis"]["ok"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_failed_event_streams_of_the_process_are_reported(
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hub, "fault", lambda self: "The loop of event streams failed.")
+    assert not parts(anonymous.get("/readyz"), 503)["events"]["ok"]
 
 
 def test_an_unavailable_database_is_reported(

@@ -137,11 +137,14 @@ class Publisher:
         is_stopping = False
         while not is_stopping:
             is_stopping = self._stopping.wait(PUBLISH_S)
-            if self._read_gauges is None:
-                publish()
-            else:
-                publish(*self._read_gauges())
-            write_anonymous_events(is_stopping=is_stopping)
+            try:
+                if self._read_gauges is None:
+                    publish()
+                else:
+                    publish(*self._read_gauges())
+                write_anonymous_events(is_stopping=is_stopping)
+            except Exception:  # whatever it is: later numbers have to be published
+                log.exception("metrics could not be published, retrying")
 
 
 def write_anonymous_events(*, is_stopping: bool) -> None:

@@ -19,6 +19,7 @@ from django.test import override_settings
 
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
+from runners import metrics
 from runs.events import notify
 from runs.models import Run
 from runs.streaming import hub
@@ -178,3 +179,50 @@ def test_a_silent_subscription_is_replaced(
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("loop", ["notifications", "poll", "read"])
+def test_a_loop_that_fails_is_started_again_and_reported(
+    loop: str,
+    submit: Submit,
+    principal: Principal,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The loop meets one defect; the reader gets every event, by whichever loop is needed."""
+    monkeypatch.setattr(hub, "RETRY_S", 0.05)
+    monkeypatch.setattr(hub, "POLL_S", 0.3 if loop == "poll" else 60.0)
+    if loop == "poll":
+        monkeypatch.setattr(notify._publisher, "publish", lambda message: None)
+    failing = {
+        "notifications": (hub.Hub, "_handle"),
+        "poll": (hub.Hub, "_advance"),
+        "read": (hub.EventLog, "distribute"),
+    }[loop]
+    original, failed = getattr(*failing), []
+
+    def fail_once(self: Any, *args: Any) -> None:
+        if not failed:
+            failed.append(True)
+            raise ZeroDivisionError("a defect")
+        original(self, *args)
+
+    monkeypatch.setattr(*failing, fail_once)
+    run_id = submit()
+
+    async def scenario() -> None:
+        stream = Stream(principal, run_id)
+        async with reading([stream]):
+            await until(lambda: stream.got == [1])
+            await in_thread(tell, run_id)
+            await until(lambda: stream.got == [1, 2])
+            await in_thread(tell, run_id)
+            await until(lambda: stream.got == [1, 2, 3])
+            assert loop in (hub.get_hub().fault() or "")
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+        assert stream.got == [1, 2, 3, 4]
+
+    asyncio.run(scenario())
+    assert failed
+    assert f"the loop {loop!r} of the event hub failed" in caplog.text
+    assert metrics.drain()["continuity_event_hub_restarts_total", loop] == 1

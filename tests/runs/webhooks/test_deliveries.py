@@ -5,7 +5,7 @@ replayed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +15,9 @@ import pytest
 from decisions.errors import Conflict
 from decisions.identity.principals import Principal
 from decisions.infra.staleness import ChangeWatch
+from decisions.models import AuditEntry
 from runs.models import Webhook, WebhookDelivery
-from runs.webhooks import deliveries, services
+from runs.webhooks import deliverer, deliveries, services
 from runs.webhooks.deliveries import (
     MAX_ATTEMPTS,
     WebhookResponse,
@@ -141,6 +142,54 @@ def test_an_address_that_answers_gone_receives_nothing_more(
     assert "webhook.disabled" in audit_actions()
 
 
+def fail_after(days: float) -> None:
+    """Attempt the delivery that is due, which fails, `days` after the first failed attempt."""
+    Webhook.objects.filter(failing_since__isnull=False).update(
+        failing_since=datetime.now(UTC) - timedelta(days=days)
+    )
+    make_due()
+    [lease] = claim_due_deliveries(limit=1)
+    assert settle(lease, WebhookResponse(502, "answered 502"))
+
+
+def test_an_address_that_only_fails_for_five_days_is_disabled_until_a_person_enables_it(
+    make_webhook: Make, submit: Submit, principal: Principal, receiver: Receiver
+) -> None:
+    webhook_id = make_webhook()["webhookId"]
+    submit_canceled(submit, principal)
+    fail_after(0)
+    fail_after(4.9)
+    assert services.get_webhook(principal=principal, webhook_id=webhook_id)["enabled"]
+    fail_after(5.1)
+    shown = services.get_webhook(principal=principal, webhook_id=webhook_id)
+    assert not shown["enabled"]
+    assert shown["reason"] == "all attempts failed for 5 days; the last: answered 502"
+    row = AuditEntry.objects.get(action="webhook.disabled")
+    assert (row.actor, row.metadata["because"]) == ("webhooks", shown["reason"])
+    assert claim_due_deliveries(limit=1) == []
+
+    services.enable_webhook(principal=principal, webhook_id=webhook_id)
+    kept = WebhookDelivery.objects.get()
+    services.replay_delivery(principal=principal, webhook_id=webhook_id, delivery_id=kept.id)
+    fail_after(0)
+    assert services.get_webhook(principal=principal, webhook_id=webhook_id)["enabled"]
+    make_due()
+    deliver()
+    assert len(receiver.requests) == 1
+
+
+def test_a_delivery_that_succeeds_ends_the_time_of_failures(
+    make_webhook: Make, submit: Submit, principal: Principal
+) -> None:
+    make_webhook()
+    submit_canceled(submit, principal)
+    fail_after(0)
+    make_due()
+    [lease] = claim_due_deliveries(limit=1)
+    assert settle(lease, WebhookResponse(204))
+    assert Webhook.objects.get().failing_since is None
+
+
 def test_one_deliverer_sends_a_delivery(
     make_webhook: Make, submit: Submit, principal: Principal
 ) -> None:
@@ -178,6 +227,29 @@ def test_a_slow_address_does_not_delay_others(
         deliver(0.4)
         assert len(quick.requests) == 1
     assert (receiver.most_at_once, len(receiver.requests) < 5) == (1, True)
+
+
+def test_a_deliverer_goes_on_after_a_defect(
+    make_webhook: Make,
+    submit: Submit,
+    principal: Principal,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_webhook()
+    submit_canceled(submit, principal)
+    original, failed = deliveries.release_lost, []
+
+    def fail_once(watch: ChangeWatch) -> int:
+        if not failed:
+            failed.append(True)
+            raise ZeroDivisionError("a defect")
+        return original(watch)
+
+    monkeypatch.setattr(deliveries, "release_lost", fail_once)
+    monkeypatch.setattr(deliverer, "POLL_S", 0.01)
+    deliver()
+    assert len(receiver.requests) == 1
 
 
 def test_a_replayed_delivery_starts_again_under_the_same_id(

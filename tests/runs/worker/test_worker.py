@@ -135,6 +135,20 @@ def test_a_cancel_stops_the_running_step(
     assert (fresh(run_id).status, taken_slots()) == ("canceled", [])
 
 
+@pytest.mark.parametrize("thread", ["leases-and-queue", "heartbeat"])
+def test_a_check_or_heartbeat_that_fails_is_repeated(
+    thread: str, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = []
+
+    def fail() -> None:
+        failed.append(threading.current_thread().name)
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(worker.heartbeat, "_executions", fail)
+    wait_until(lambda: failed.count(thread) >= 2, within_s=10)
+
+
 def test_a_worker_given_up_stops_its_runs_and_takes_another_name(
     submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:
