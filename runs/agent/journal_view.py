@@ -82,6 +82,9 @@ class AgentContext(Protocol):
     def message_history(self) -> Awaitable[Sequence[HistoryMessage]]:
         """Return the messages of the run's task before its own."""
 
+    def check_lease(self) -> Awaitable[None]:
+        """Return if the run was not canceled; else stop the run on this worker."""
+
     def ask_user(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
         """Ask the user; None if there was no answer in time."""
 

@@ -151,6 +151,7 @@ async def do_turn(
     messages = build_messages(
         inputs, journal, history=history, size=message_bytes(tools), note=note
     )
+    await ctx.check_lease()  # the run may have been canceled in between: then nothing is sent
     try:
         with model_turn() as record_tokens:
             calls, done = await _stream_reply(messages, tools, ctx)

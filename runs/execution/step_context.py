@@ -46,6 +46,7 @@ from runs.journal.interruptions import CallFailed, NeedsAnswer, NeedsPerson, Tak
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent
 from runs.models import ANSWER, TRACE, Run
+from runs.queue.leases import require_lease
 from runs.task_templates.base import StepView
 
 Value = TypeVar("Value")
@@ -259,6 +260,12 @@ class StepRun:
         if task_id is None:
             return ()
         return await self.query_run(lambda run: messages_before(task_id=task_id, run_id=run.id))
+
+    async def check_lease(self) -> None:
+        """Return if the run was not canceled and this worker still has its lease; else the run
+        stops on this worker.
+        """
+        await self.query_run(require_lease)
 
     async def read_stored_chunk(
         self, artifact_id: str, *, offset: int, limit: int

@@ -119,6 +119,16 @@ def _is_claimable(run: Run) -> bool:
     return run.owns_session or run_using(run.session_id) in (None, run.id)
 
 
+def require_lease(run: Run) -> None:
+    """Check by one query that the run is still leased as it was claimed.
+
+    Raises:
+        LeaseLost: The run was canceled, or another worker may have it.
+    """
+    if not Run.objects.filter(id=run.id, status=RunStatus.RUNNING, epoch=run.epoch).exists():
+        raise LeaseLost
+
+
 def release_lease(lease: Lease, *, reason: str, active_ms: int) -> bool:
     """Release lease and slot, and requeue the run for any worker; False: the lease had ended."""
     run, actor = lease.run, f"worker:{lease.worker_id}"

@@ -155,7 +155,7 @@ class AgentTask(TaskTemplate):
         return await do_call(step.input, ctx.inputs, ctx.earlier, ctx)
 
     def starts_before_commit(self, step_input: Mapping[str, Any]) -> bool:
-        """A turn of the model has no effect, so its request may be sent before the commit."""
+        """A turn of the model has no effect, so it may be prepared before the commit."""
         return bool(step_input["kind"] == TURN)
 
     def first_call(

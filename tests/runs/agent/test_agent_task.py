@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from decisions.identity.principals import Principal
+from runners.llm.base import Message
+from runs.agent import loop
+from runs.agent.prompt import build_messages
 from runs.models import Run, RunEvent, RunStep
 from runs.submission.services import cancel_run, retry_run
 from runs.worker.worker import WorkerProcess
@@ -261,3 +264,24 @@ def test_the_key_is_nowhere_but_in_the_request(
     rows = [run, *RunStep.objects.filter(run_id=run.id), *RunEvent.objects.filter(run_id=run.id)]
     assert all(key not in str(vars(row)) for row in rows)
     assert key in model.requests[0].headers["authorization"]
+
+
+def test_a_run_canceled_while_a_turn_is_prepared_sends_no_request(
+    model: ModelServer,
+    submit_goal: SubmitGoal,
+    worker: WorkerProcess,
+    principal: Principal,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model.script = [Turn("", [READ]), complete("never requested")]
+    run_id, prepared = submit_goal(), []
+
+    def cancel_before_second_turn(*args: Any, **values: Any) -> list[Message]:
+        prepared.append(build_messages(*args, **values))
+        if len(prepared) == 2:
+            at_once([lambda: cancel_run(principal=principal, run_id=run_id)])
+        return prepared[-1]
+
+    monkeypatch.setattr(loop, "build_messages", cancel_before_second_turn)
+    assert execute_run(run_id, worker).status == "canceled"
+    assert (len(prepared), len(model.requests)) == (2, 1)
