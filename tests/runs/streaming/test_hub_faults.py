@@ -23,6 +23,7 @@ from runners import metrics
 from runs.events import notify
 from runs.models import Run
 from runs.streaming import hub
+from runs.streaming.event_log import EventLog
 from runs.submission.services import cancel_run
 from tests.services import RedisServer, redis_server
 from tests.support.runs.event_streams import Stream, all_at, reading, tell, until
@@ -197,9 +198,10 @@ def test_a_loop_that_fails_is_started_again_and_reported(
     failing = {
         "notifications": (hub.Hub, "_handle"),
         "poll": (hub.Hub, "_advance"),
-        "read": (hub.EventLog, "distribute"),
+        "read": (EventLog, "distribute"),
     }[loop]
-    original, failed = getattr(*failing), []
+    original = getattr(*failing)
+    failed: list[bool] = []
 
     def fail_once(self: Any, *args: Any) -> None:
         if not failed:

@@ -238,7 +238,8 @@ def test_a_deliverer_goes_on_after_a_defect(
 ) -> None:
     make_webhook()
     submit_canceled(submit, principal)
-    original, failed = deliveries.release_lost, []
+    original = deliveries.release_lost
+    failed: list[bool] = []
 
     def fail_once(watch: ChangeWatch) -> int:
         if not failed:
