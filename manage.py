@@ -52,7 +52,6 @@ def _execute() -> None:
     """Run the command of the arguments; exit with one sentence for errors a user can correct."""
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
-    from django.core.management import execute_from_command_line
 
     try:
         _ = settings.INSTALLED_APPS
@@ -62,7 +61,7 @@ def _execute() -> None:
 
     try:
         try:
-            execute_from_command_line(sys.argv)
+            _run_command()
         finally:  # flush here, where a failure to write is still handled below
             if sys.stdout is not None and not sys.stdout.closed:
                 sys.stdout.flush()
@@ -76,6 +75,26 @@ def _execute() -> None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit("The disk is full. Free some space and try again.")
+
+
+def _run_command() -> None:
+    """Run the command of the arguments.
+
+    Raises:
+        DatabaseDamaged: The command failed because the database is damaged.
+    """
+    from django.core.management import execute_from_command_line
+    from django.db import DatabaseError
+
+    try:
+        execute_from_command_line(sys.argv)
+    except DatabaseError as error:
+        from runs.installation.home.damage import damage_message
+        from runs.installation.home.errors import DatabaseDamaged
+
+        if (message := damage_message(error)) is None:
+            raise
+        raise DatabaseDamaged(message) from error
 
 
 if __name__ == "__main__":

@@ -32,7 +32,6 @@ from django.conf import settings
 from django.db import (
     DatabaseError,
     InterfaceError,
-    close_old_connections,
     connection,
     transaction,
 )
@@ -68,11 +67,12 @@ from decisions.audit.stored import (
     id_after,
     row_columns,
 )
+from decisions.infra.connections import renew_connection
 from decisions.infra.outages import Outage
 from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction
-POLL_EVERY_S = 0.25
+POLL_EVERY_S = 1.0
 RECENT_EVERY_S = 5.0  # how often rows are looked for by time,
 RECENT = timedelta(seconds=30)  # and how far before the last time: clocks of writers may differ
 LOOK_BACK_EVERY_S = 3600.0
@@ -144,6 +144,9 @@ class Sealer:
         self._next_id: int | None = None  # the mark; None: not read from the checkpoint yet
         self._newest_sealed = LOWEST_ID  # the highest id of the rows that were found sealed
         self._pending: _Pending | None = None
+        # The last id of a pass that saw all rows and sealed none: until there is a higher one,
+        # Continuity has written no row above the mark.
+        self._seen_last_id: int | None = None
         self._recent_from = datetime.now(UTC)
         self._recent_due = self._look_back_due = 0.0  # on the monotonic clock
         self._look_back_from = LOWEST_ID
@@ -173,7 +176,7 @@ class Sealer:
         is_last, wait_s = False, POLL_EVERY_S
         while not is_last:
             is_last, wait_s = self._stopping.wait(wait_s), POLL_EVERY_S
-            close_old_connections()
+            renew_connection()
             try:
                 self.seal_all()
                 if not is_last and time.monotonic() >= self._look_back_due:
@@ -199,10 +202,15 @@ class Sealer:
         if self._next_id is None:
             self._next_id = self._continue_from_checkpoint()
             self._page_at = time.monotonic()
-        settled = self._newly_settled()
+        last_id = _last_id()
+        is_recent_due = time.monotonic() >= self._recent_due
+        if last_id is not None and last_id == self._seen_last_id and not is_recent_due:
+            return 0
+        settled = self._newly_settled(last_id)
         sealed, is_complete = self._seal_from(self._next_id)
         if is_complete:
             self._next_id = max(self._next_id, id_after(min(settled, self._newest_sealed)))
+        self._seen_last_id = last_id if is_complete and not sealed and settled == last_id else None
         return sealed + self._seal_recent()
 
     def _seal_recent(self) -> int:
@@ -360,19 +368,17 @@ class Sealer:
         save_head(head, next_id=self._next_id)
         self._saved, self._has_recorded_loss = head, False
 
-    def _newly_settled(self) -> int:
-        """Return the id up to which no further row can appear.
+    def _newly_settled(self, last_id: int | None) -> int:
+        """Return the id up to which no further row can appear; `last_id` is the last one now.
 
         On SQLite, which has one writer at a time, ids are committed in order. If the ids have moved
         back below the mark, the search begins again.
         """
         if connection.vendor != "postgresql":
-            last_id = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first()
             self._restart_below(last_id)
             return last_id if last_id is not None else LOWEST_ID
-        with connection.cursor() as cursor:
-            cursor.execute(_LAST_ID)  # before the writers: later ones take higher ids
-            last_id = int(cursor.fetchone()[0])
+        last_id = last_id or 0
+        with connection.cursor() as cursor:  # after the last id: later writers take higher ids
             cursor.execute(_WRITERS)
             writers = frozenset(name for (name,) in cursor.fetchall())
         self._restart_below(last_id)
@@ -394,6 +400,15 @@ class Sealer:
         )
         self._next_id = self._newest_sealed = LOWEST_ID
         self._pending = None
+
+
+def _last_id() -> int | None:
+    """Return the last id that a row has, or that was given out on PostgreSQL."""
+    if connection.vendor != "postgresql":
+        return AuditEntry.objects.order_by("-id").values_list("id", flat=True).first()
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_ID)
+        return int(cursor.fetchone()[0])
 
 
 def _fault_of(found: _Found) -> str | None:

@@ -30,7 +30,7 @@ from runs.journal.step_records import step_view
 from runs.journal.writer import Ending, end_run
 from runs.lifecycle.changes import Plus, Transition
 from runs.lifecycle.in_flight_calls import WORKER_LOST
-from runs.lifecycle.slots import ensure_slots, release_slot
+from runs.lifecycle.slots import release_slot
 from runs.lifecycle.state_machine import InvalidTransition
 from runs.models import Run, RunStatus, Slot, StepStatus, Worker
 from runs.queue.leases import end_lease, read_journal
@@ -51,7 +51,6 @@ class HeartbeatMonitor:
         """End the leases of every worker whose heartbeat did not change for LEASE_LOST_S, or whose
         process is known to be gone.
         """
-        ensure_slots()
         workers = list(Worker.objects.filter(lost_at__isnull=True))
         self._heartbeats.start_round()
         for worker in workers:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from django.db import (
     DatabaseError,
     InterfaceError,
-    close_old_connections,
     connection,
 )
 
@@ -18,12 +17,14 @@ from artifacts.services import collect_blobs, expire_artifacts
 from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
 from decisions.chat.conversation import delete_idle_conversations
+from decisions.infra.connections import renew_connection
 from runners.targets.snapshots import sweep_workspaces
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.message_queue import start_waiting_runs
 from runs.direct_calls.idempotency import delete_expired_keys
 from runs.journal.lease_expiry import HeartbeatMonitor, free_stale_slots
 from runs.lifecycle.in_flight_calls import abort_stale_calls
+from runs.lifecycle.slots import ensure_slots
 from runs.queries.totals import fold_totals
 from runs.scheduler.queue_timeouts import QueueTimeouts
 from runs.scheduler.retention import delete_old_runs, hide_runs
@@ -58,11 +59,12 @@ class Scheduler:
     def _jobs(self) -> list[tuple[float, Callable[[], object]]]:
         """Return the jobs, each with its interval in seconds."""
         return [
-            (1.0, self._heartbeats.end_expired_leases),
-            (1.0, self._queue_timeouts.fail_expired_runs),
-            (1.0, work_sharing.release_steps_of_lost_helpers),
-            (1.0, resume_settled_runs),
-            (1.0, fold_totals),
+            (2.0, self._heartbeats.end_expired_leases),
+            (2.0, self._queue_timeouts.fail_expired_runs),
+            (5.0, work_sharing.release_steps_of_lost_helpers),
+            (2.0, resume_settled_runs),
+            (5.0, fold_totals),
+            (15.0, ensure_slots),
             (15.0, hide_runs),
             (15.0, expire_artifacts),
             (60.0, free_stale_slots),
@@ -83,7 +85,7 @@ class Scheduler:
         ]
 
     def _run_job(self, job: Callable[[], object]) -> None:
-        close_old_connections()
+        renew_connection()
         try:
             job()
         except (DatabaseError, InterfaceError, OSError) as error:

@@ -127,6 +127,9 @@ class StepContext(Protocol):
     def message_history(self) -> Awaitable[Sequence[HistoryMessage]]:
         """Return the messages of the run's task before the run's own message."""
 
+    def check_lease(self) -> Awaitable[None]:
+        """Return if the run was not canceled; else stop the run on this worker."""
+
     def store_output(self, output: Any) -> Awaitable[str]:
         """Store an output whole as an artifact of the step; return its artifactId."""
 

@@ -21,7 +21,7 @@ from runs.webhooks.transport import post
 
 AT_ONCE = 16
 POLL_S = 1.0
-RELEASE_EVERY_S = 5.0  # interval at which deliveries of lost deliverers are released
+RELEASE_EVERY_S = 15.0  # interval at which deliveries of lost deliverers are released
 STOP_S = 12.0  # how long `stop` waits
 log = logging.getLogger(__name__)
 

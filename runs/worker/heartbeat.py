@@ -15,9 +15,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from django.conf import settings
-from django.db import Error, close_old_connections, connection
+from django.db import Error, connection
 from django.db.models import F
 
+from decisions.infra.connections import renew_connection
 from decisions.infra.ids import new_id
 from decisions.infra.processes import process_identity
 from runners.invocation.event_loop import get_loop
@@ -84,7 +85,7 @@ class Heartbeat:
         Raises:
             django.db.Error: The database does not answer.
         """
-        close_old_connections()
+        renew_connection()
         began = time.monotonic()  # schedulers count from the commit, which comes later
         row = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True)
         is_lost = not row.update(beat=F("beat") + 1)
@@ -101,7 +102,7 @@ class Heartbeat:
         executions = self._executions()
         if not executions:
             return
-        close_old_connections()
+        renew_connection()
         runs = Run.objects.filter(id__in=[execution.run.id for execution in executions])
         rows = {row[0]: row[1:] for row in runs.values_list("id", "status", "epoch")}
         for execution in executions:

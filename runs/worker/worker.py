@@ -19,10 +19,10 @@ from django.db import (
     Error,
     InterfaceError,
     OperationalError,
-    close_old_connections,
     connection,
 )
 
+from decisions.infra.connections import renew_connection
 from decisions.infra.ids import new_id
 from decisions.infra.processes import has_ended
 from runners import metrics
@@ -307,7 +307,7 @@ class WorkerProcess:
     def look_for_runs(self) -> None:
         """Claim and execute the runs that wait, without a wake-up, on another thread."""
         self._woken_at = time.monotonic()
-        close_old_connections()
+        renew_connection()
         is_waiting = next_run(self.worker_id) is not None
         if is_waiting:
             log.info("a run waits and no wake-up arrived: claiming it without")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,61 @@ def test_a_database_without_the_tables_is_named_in_one_sentence(
     assert completed.returncode == 1
     assert "Run `manage.py migrate` once" in completed.stderr
     assert len(completed.stderr.strip().splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def intact_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a home whose database has a token and audit rows."""
+    home = tmp_path_factory.mktemp("intact") / "home"
+    assert run(home, "create_token", "first").returncode == 0
+    return home
+
+
+def truncate(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def flip_bits(file: Path) -> None:
+    """Invert the first bytes of each page but the first."""
+    content = bytearray(file.read_bytes())
+    for page in range(4096, len(content), 4096):
+        content[page : page + 16] = bytes(byte ^ 0xFF for byte in content[page : page + 16])
+    file.write_bytes(content)
+
+
+def overwrite_header(file: Path) -> None:
+    file.write_bytes(b"\0" * 100 + file.read_bytes()[100:])
+
+
+@pytest.mark.parametrize("command", ["verify_audit", "up --background", "create_token x"])
+@pytest.mark.parametrize("damage", [truncate, flip_bits, overwrite_header])
+def test_a_damaged_database_is_named_in_one_sentence_with_the_remedy(
+    intact_home: Path, tmp_path: Path, damage: Callable[[Path], None], command: str
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(intact_home, home)
+    damage(home / "continuity.sqlite3")
+    completed = run(home, *command.split())
+    assert completed.returncode == 1
+    assert "is damaged: " in completed.stderr
+    assert "`manage.py restore DIR --force`" in completed.stderr
+    assert len(completed.stderr.strip().splitlines()) == 1
+    assert "ree some space" not in completed.stderr
+
+
+@pytest.mark.parametrize("damage", [truncate, flip_bits, overwrite_header])
+def test_doctor_reports_a_damaged_database_with_the_remedy(
+    intact_home: Path, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(intact_home, home)
+    damage(home / "continuity.sqlite3")
+    completed = run(home, "doctor")
+    assert completed.returncode == 1, completed.stdout
+    assert "is damaged: " in completed.stdout
+    assert "restore a backup: `manage.py restore DIR --force`" in completed.stdout
+    assert "Traceback" not in completed.stderr
+    assert "ree some space" not in completed.stdout
 
 
 def test_a_locale_with_another_encoding_changes_no_text(tmp_path: Path) -> None:

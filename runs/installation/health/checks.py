@@ -23,6 +23,7 @@ from django.core.files.storage import FileSystemStorage, storages
 from django.db import DatabaseError, connection
 from packaging.requirements import Requirement
 
+from decisions.audit.checkpoints import is_in_chain, newest_checkpoint
 from decisions.identity.tokens import EXPIRY_WARNING, list_expiring_tokens
 from decisions.presentation.formatting import ago
 from decisions.security.loopback import is_loopback
@@ -30,6 +31,7 @@ from runners.browser.pool.driver import browser_environment
 from runners.errors import ToolFailed
 from runs.installation.health.status import describe_audit_fault
 from runs.installation.home import redis_server
+from runs.installation.home.damage import RECOVERY, damage_message, describe, find_damage
 from runs.installation.home.errors import PortTaken
 from runs.installation.home.listen import FIRST_PORT, listen
 from runs.installation.home.paths import home_paths
@@ -138,16 +140,21 @@ def check_keys() -> CheckResult:
 
 
 def check_database() -> CheckResult:
-    """Check that the database is reachable and its schema is up to date."""
+    """Check that the database is reachable and undamaged, and its schema is up to date."""
     kind = "SQLite" if connection.vendor == "sqlite" else "PostgreSQL"
     where = connection.settings_dict["HOST"] or connection.settings_dict["NAME"]
     try:
         missing = unapplied_migrations()
     except DatabaseError as error:
         reason = str(error).strip().splitlines()[0]
+        damage, _, recovery = (damage_message(error) or "").partition(". ")
+        if damage:
+            return CheckResult("bad", "database", damage, recovery)
         return CheckResult(
             "bad", "database", f"{kind}: {reason}", "Start it, or correct DATABASE_URL."
         )
+    if (damaged := find_damage()) is not None:
+        return CheckResult("bad", "database", describe(damaged).removesuffix("."), RECOVERY)
     if missing:
         what = f"{kind} {where} lacks {len(missing)} migrations"
         return CheckResult("bad", "database", what, "Run `manage.py migrate`.")
@@ -204,8 +211,14 @@ def check_audit() -> CheckResult:
     """
     try:
         fault = describe_audit_fault()
-    except DatabaseError:
+        newest = newest_checkpoint()
+        is_cut = newest is not None and not is_in_chain(newest.head)
+    except (DatabaseError, OSError):
         return CheckResult("note", "audit", "not checked: see the database")
+    if is_cut:
+        what = "the newest checkpoint is not in the audit log: rows were lost or removed"
+        recovery = f"See `manage.py verify_audit`. If the database was damaged: {RECOVERY}"
+        return CheckResult("bad", "audit", what, recovery)
     if fault:
         what, _, recovery = fault.partition(". ")
         return CheckResult("bad", "audit", what, recovery)

@@ -2,6 +2,7 @@
 
 StackError
 ├── HomeUnusable        CONTINUITY_HOME cannot be created or written
+├── DatabaseDamaged     the database cannot be read any more
 ├── MigrationsMissing   the database of DATABASE_URL needs `manage.py migrate`
 ├── PoolingNotSet       the database's pooler needs CONTINUITY_TRANSACTION_POOLING
 ├── UnsafeStart         the settings would expose the installation
@@ -20,6 +21,10 @@ class StackError(Exception):
 
 class HomeUnusable(StackError):
     """CONTINUITY_HOME cannot be created, entered or written."""
+
+
+class DatabaseDamaged(StackError):
+    """The database cannot be read any more; a backup has to be restored."""
 
 
 class MigrationsMissing(StackError):

@@ -15,7 +15,13 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from runs.installation.home.errors import HomeUnusable, MigrationsMissing, PoolingNotSet
+from runs.installation.home.damage import damage_message
+from runs.installation.home.errors import (
+    DatabaseDamaged,
+    HomeUnusable,
+    MigrationsMissing,
+    PoolingNotSet,
+)
 from runs.installation.home.locks import locked
 from runs.installation.home.paths import HomePaths, home_paths
 from runs.installation.home.pooling import pools_transactions
@@ -37,6 +43,7 @@ def prepare_home() -> None:
         HomeUnusable: The home cannot be created or written, or its database cannot be migrated.
         MigrationsMissing: The database of DATABASE_URL needs `manage.py migrate`.
         PoolingNotSet: The database's pooler needs CONTINUITY_TRANSACTION_POOLING.
+        DatabaseDamaged: The database is damaged.
     """
     paths = home_paths()
     create_folders(paths)
@@ -86,6 +93,7 @@ def check_migrations() -> None:
 
     Raises:
         HomeUnusable: The database does not answer.
+        DatabaseDamaged: It is damaged.
         MigrationsMissing: Migrations are not applied.
     """
     url = str(connection.settings_dict["NAME"])
@@ -94,6 +102,8 @@ def check_migrations() -> None:
     try:
         missing = unapplied_migrations()
     except DatabaseError as exc:
+        if (message := damage_message(exc)) is not None:
+            raise DatabaseDamaged(message) from exc
         reason = str(exc).strip().splitlines()[0]
         raise HomeUnusable(
             f"The database of DATABASE_URL does not answer ({reason})."
@@ -129,6 +139,8 @@ def _migrate_embedded(paths: HomePaths) -> None:
         try:
             call_command("migrate", verbosity=0, interactive=False)
         except DatabaseError as exc:
+            if (message := damage_message(exc)) is not None:
+                raise DatabaseDamaged(message) from exc
             raise HomeUnusable(
                 f"The database in {paths.home} cannot be migrated ({exc})."
                 " Free some space, or move the file away to start with an empty one."

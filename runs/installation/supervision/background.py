@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+from runs.installation.home.damage import refuse_damage
 from runs.installation.home.errors import StackError, StoppedMeanwhile
 from runs.installation.home.paths import HomePaths
 from runs.installation.home.prepare import prepare_home
@@ -33,7 +34,7 @@ def start_in_background(paths: HomePaths, port: int | None) -> StackInfo:
     the wait, so does the start.
 
     Raises:
-        HomeUnusable, MigrationsMissing: See `prepare_home`.
+        HomeUnusable, MigrationsMissing, DatabaseDamaged: See `prepare_home`, `refuse_damage`.
         StoppedMeanwhile: `manage.py down` ended the start.
         StackError: The supervisor ended before it was ready; the message is its output.
     """
@@ -42,6 +43,7 @@ def start_in_background(paths: HomePaths, port: int | None) -> StackInfo:
         with begin_start(paths, background=True) as start:
             if start is not None:
                 prepare_home()
+                refuse_damage()
                 return _start_supervisor(paths, start, port)
         info = await_ready(paths)
         if info is not None:

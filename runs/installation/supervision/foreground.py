@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from runs.installation.home.damage import refuse_damage
 from runs.installation.home.errors import StackError
 from runs.installation.home.listen import FIRST_PORT, listen
 from runs.installation.home.locks import membership
@@ -84,6 +85,8 @@ def supervise_or_attach(paths: HomePaths, options: UpOptions, report: Report) ->
             ) as start:
                 if start is not None:
                     prepare_home()
+                    if options.lock_fd is None:  # else the parent process has checked it
+                        refuse_damage()
                     return _supervise(paths, start, options, report)
             result = _attach(paths, options, report)
             if result is not None:

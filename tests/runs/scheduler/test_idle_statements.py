@@ -1,0 +1,73 @@
+"""An idle installation asks the database little: statements per second with ten workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test.utils import CaptureQueriesContext
+
+from decisions.audit import sealer
+from decisions.audit.record import AuditEvent, record
+from decisions.audit.sealer import Sealer
+from decisions.infra.staleness import ChangeWatch
+from runs.scheduler.jobs import Scheduler
+from runs.webhooks import deliverer, deliveries
+from runs.worker.worker import WorkerProcess
+
+WORKERS = 10
+LIMIT = 15.0  # statements per second
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
+    """Return a function that counts the statements of a call, tests of the connection too."""
+    tests: list[bool] = []
+    wrapper = type(connections["default"])
+    is_usable = wrapper.is_usable
+
+    def count_test(self: BaseDatabaseWrapper) -> bool:
+        tests.append(True)
+        return is_usable(self)
+
+    monkeypatch.setattr(wrapper, "is_usable", count_test)
+
+    def count(call: Callable[[], object]) -> int:
+        tests.clear()
+        with CaptureQueriesContext(connection) as queries:
+            call()
+        return len(queries) + len(tests)
+
+    return count
+
+
+def test_an_idle_installation_with_ten_workers_makes_few_statements(
+    worker: WorkerProcess, statements: Callable[[Callable[[], object]], int], settings: Any
+) -> None:
+    record(AuditEvent("idle.test", "test", "test", "1", "t", "w"))
+    scheduler, sealing = Scheduler(), Sealer()
+    jobs = scheduler._jobs()
+    for _ in range(3):
+        sealing.seal_all()
+        for _, job in jobs:
+            scheduler._run_job(job)
+    sealing._recent_due = 0.0
+    of_full_pass, of_pass = statements(sealing.seal_all), statements(sealing.seal_all)
+    assert of_pass == 1
+    per_second = {
+        "workers": WORKERS
+        * (
+            statements(worker.heartbeat.beat) / 5.0  # LEASE_BEAT_S; these tests set another one
+            + statements(worker.look_for_runs) / 10.0  # POLL_S
+        ),
+        "jobs": sum(statements(lambda job=job: scheduler._run_job(job)) / s for s, job in jobs),  # type: ignore[misc]
+        "sealer": of_pass / sealer.POLL_EVERY_S + of_full_pass / sealer.RECENT_EVERY_S,
+        "deliverer": (1 + statements(lambda: deliveries.claim_due_deliveries(limit=1)))
+        / deliverer.POLL_S
+        + (1 + statements(lambda: deliveries.release_lost(ChangeWatch())))
+        / deliverer.RELEASE_EVERY_S,
+    }
+    assert sum(per_second.values()) <= LIMIT, per_second
