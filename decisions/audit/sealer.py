@@ -72,7 +72,7 @@ from decisions.infra.outages import Outage
 from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction
-POLL_EVERY_S = 1.0
+POLL_EVERY_S = 0.5
 RECENT_EVERY_S = 5.0  # how often rows are looked for by time,
 RECENT = timedelta(seconds=30)  # and how far before the last time: clocks of writers may differ
 LOOK_BACK_EVERY_S = 3600.0
@@ -90,7 +90,8 @@ _WRITERS = """
 """
 _LAST_ID = """
     SELECT coalesce(pg_sequence_last_value(
-        pg_get_serial_sequence('decisions_auditentry', 'id')::regclass), 0)
+        pg_get_serial_sequence('decisions_auditentry', 'id')::regclass), 0),
+        (SELECT max(id) FROM decisions_auditentry)
 """
 # A seal that has the row's id is read with it, to be checked: a forged one does not count.
 _PAGE = """
@@ -100,6 +101,14 @@ _PAGE = """
 """
 _RECENT = "SELECT id FROM decisions_auditentry WHERE created_at >= %s"
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _LastIds:
+    """The last id that was given out, and the last one that a row has; the same on SQLite."""
+
+    given: int | None
+    stored: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +153,9 @@ class Sealer:
         self._next_id: int | None = None  # the mark; None: not read from the checkpoint yet
         self._newest_sealed = LOWEST_ID  # the highest id of the rows that were found sealed
         self._pending: _Pending | None = None
-        # The last id of a pass that saw all rows and sealed none: until there is a higher one,
-        # Continuity has written no row above the mark.
-        self._seen_last_id: int | None = None
+        # The last ids of a pass that saw all rows and sealed none: until they change, Continuity
+        # has written no row above the mark.
+        self._seen_last: _LastIds | None = None
         self._recent_from = datetime.now(UTC)
         self._recent_due = self._look_back_due = 0.0  # on the monotonic clock
         self._look_back_from = LOWEST_ID
@@ -202,15 +211,15 @@ class Sealer:
         if self._next_id is None:
             self._next_id = self._continue_from_checkpoint()
             self._page_at = time.monotonic()
-        last_id = _last_id()
-        is_recent_due = time.monotonic() >= self._recent_due
-        if last_id is not None and last_id == self._seen_last_id and not is_recent_due:
+        last = _read_last_ids()
+        if last == self._seen_last and time.monotonic() < self._recent_due:
             return 0
-        settled = self._newly_settled(last_id)
+        settled = self._newly_settled(last.given)
         sealed, is_complete = self._seal_from(self._next_id)
         if is_complete:
             self._next_id = max(self._next_id, id_after(min(settled, self._newest_sealed)))
-        self._seen_last_id = last_id if is_complete and not sealed and settled == last_id else None
+        is_settled = is_complete and not sealed and settled == last.given
+        self._seen_last = last if is_settled else None
         return sealed + self._seal_recent()
 
     def _seal_recent(self) -> int:
@@ -402,13 +411,14 @@ class Sealer:
         self._pending = None
 
 
-def _last_id() -> int | None:
-    """Return the last id that a row has, or that was given out on PostgreSQL."""
+def _read_last_ids() -> _LastIds:
     if connection.vendor != "postgresql":
-        return AuditEntry.objects.order_by("-id").values_list("id", flat=True).first()
+        last_id = AuditEntry.objects.order_by("-id").values_list("id", flat=True).first()
+        return _LastIds(last_id, last_id)
     with connection.cursor() as cursor:
         cursor.execute(_LAST_ID)
-        return int(cursor.fetchone()[0])
+        given, stored = cursor.fetchone()
+    return _LastIds(int(given), stored)
 
 
 def _fault_of(found: _Found) -> str | None:

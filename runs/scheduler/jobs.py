@@ -60,9 +60,9 @@ class Scheduler:
         """Return the jobs, each with its interval in seconds."""
         return [
             (2.0, self._heartbeats.end_expired_leases),
-            (2.0, self._queue_timeouts.fail_expired_runs),
+            (3.0, self._queue_timeouts.fail_expired_runs),
             (5.0, work_sharing.release_steps_of_lost_helpers),
-            (2.0, resume_settled_runs),
+            (3.0, resume_settled_runs),
             (5.0, fold_totals),
             (15.0, ensure_slots),
             (15.0, hide_runs),
