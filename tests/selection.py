@@ -38,6 +38,10 @@ VENDOR = {
     "runs/admin/runs/columns.py": ("runs/admin/test_run_list.py",),
     "runs/installation/backups/*": ("runs/installation/test_backup.py",),
     "runs/installation/health/checks.py": ("config/test_health.py",),
+    "runs/installation/home/damage.py": (
+        "runs/installation/health/test_damaged_database.py",
+        "e2e/test_command_errors.py",
+    ),
     "runs/lifecycle/*": (
         "runs/lifecycle/*",
         "runs/journal/*",
