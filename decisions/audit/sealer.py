@@ -67,8 +67,8 @@ from decisions.audit.stored import (
     id_after,
     row_columns,
 )
-from decisions.infra.connections import renew_connection
 from decisions.infra.outages import Outage
+from decisions.infra.threads import renew_connection
 from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction

@@ -17,7 +17,7 @@ from artifacts.services import collect_blobs, expire_artifacts
 from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
 from decisions.chat.conversation import delete_idle_conversations
-from decisions.infra.connections import renew_connection
+from decisions.infra.threads import renew_connection
 from runners.targets.snapshots import sweep_workspaces
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.message_queue import start_waiting_runs

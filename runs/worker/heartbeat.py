@@ -18,9 +18,9 @@ from django.conf import settings
 from django.db import Error, connection
 from django.db.models import F
 
-from decisions.infra.connections import renew_connection
 from decisions.infra.ids import new_id
 from decisions.infra.processes import process_identity
+from decisions.infra.threads import renew_connection
 from runners.invocation.event_loop import get_loop
 from runs.execution.engine import Execution
 from runs.journal.writer import save_active_ms

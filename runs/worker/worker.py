@@ -22,9 +22,9 @@ from django.db import (
     connection,
 )
 
-from decisions.infra.connections import renew_connection
 from decisions.infra.ids import new_id
 from decisions.infra.processes import has_ended
+from decisions.infra.threads import renew_connection
 from runners import metrics
 from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser.pool.runtime import count_open_pages
