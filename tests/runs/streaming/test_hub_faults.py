@@ -209,6 +209,8 @@ def test_a_loop_that_fails_is_started_again_and_reported(
             raise ZeroDivisionError("a defect")
         original(self, *args)
 
+    counted: list[str] = []  # a server of other tests may publish the metrics of this process
+    monkeypatch.setattr(metrics, "event_hub_restarted", counted.append)
     monkeypatch.setattr(*failing, fail_once)
     run_id = submit()
 
@@ -227,4 +229,4 @@ def test_a_loop_that_fails_is_started_again_and_reported(
     asyncio.run(scenario())
     assert failed
     assert f"the loop {loop!r} of the event hub failed" in caplog.text
-    assert metrics.drain()["continuity_event_hub_restarts_total", loop] == 1
+    assert counted == [loop]
