@@ -65,6 +65,7 @@ def pooler(make_pooler: MakePooler) -> Iterator[PgBouncerServer]:
     """A pooler in transaction mode that this process uses, as configured."""
     with override_settings(TRANSACTION_POOLING=True):
         yield make_pooler("transaction")
+    connection.execute_wrappers.clear()  # they set the lock limit of transactions
 
 
 @pytest.mark.parametrize(

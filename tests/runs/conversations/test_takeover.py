@@ -247,8 +247,8 @@ def test_a_run_held_back_since_it_was_chosen_is_not_claimed(
 ) -> None:
     task_id = make_task("say hi")
 
-    def take_over_once_chosen(worker_id: str) -> Run | None:
-        chosen = next_run(worker_id)
+    def take_over_once_chosen(worker_id: str, *, lock: bool) -> Run | None:
+        chosen = next_run(worker_id, lock=lock)
         if chosen is not None:
             take_over_task(principal=principal, task_id=task_id)
         return chosen

@@ -167,6 +167,7 @@ def test_pg_dump_connects_with_the_options_of_the_database(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     options = {"sslmode": "require", "service": "production", "passfile": "/run/passwords"}
     monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)
+    monkeypatch.setattr(postgresql_dump, "pools_transactions", lambda: False)
     postgresql_dump.dump(tmp_path)
     environment = set((tmp_path / "environment").read_text().splitlines())
     assert environment >= {

@@ -45,6 +45,8 @@ def close_pooled_connections() -> None:
 
     def close() -> None:
         connections.close_all()
+        for one in connections.all(initialized_only=True):
+            one.execute_wrappers.clear()
         barrier.wait(TIMEOUT_S)  # so that every thread of the pool runs `close` once
 
     for call in [pool.submit(close) for _ in range(barrier.parties)]:
