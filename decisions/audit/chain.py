@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -124,6 +125,11 @@ class Cut:
     head: ChainHead
     counts: bool
 
+    @property
+    def made_at(self) -> datetime:
+        """Return when the archive was made, by the clock of `archive_audit`."""
+        return datetime.fromisoformat(self.row.created_at).replace(tzinfo=UTC)
+
 
 def list_cuts() -> list[Cut]:
     """Return the cuts whose rows Continuity wrote."""
@@ -146,8 +152,14 @@ def start_of_chain() -> ChainHead:
     """Return the link after which the chain in the database begins: the one up to which
     `archive_audit` removed it, recorded as a row of the log; GENESIS if it never did.
     """
-    cuts = [GENESIS, *(cut.head for cut in list_cuts() if cut.counts)]
-    return max(cuts, key=lambda cut: cut.position)
+    cut = newest_cut()
+    return cut.head if cut else GENESIS
+
+
+def newest_cut() -> Cut | None:
+    """Return the cut at which the chain in the database begins; None if there is none."""
+    cuts = [cut for cut in list_cuts() if cut.counts]
+    return max(cuts, key=lambda cut: cut.head.position, default=None)
 
 
 def fault_of_cut(row: StoredRow) -> str | None:

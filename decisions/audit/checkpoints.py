@@ -26,10 +26,11 @@ from pathlib import Path
 
 from django.conf import settings
 
-from decisions.audit.chain import GENESIS, ChainHead, head_of_chain, start_of_chain
+from decisions.audit.chain import GENESIS, ChainHead, head_of_chain, newest_cut
 from decisions.security.keys import mac, mac_matches
 
 CHECKPOINT_EVERY_S = 600.0
+CLOCKS_DIFFER_S = 60.0  # at most, those of the machines
 HEAD, PAST = "head.json", "checkpoints.jsonl"
 _PURPOSE = "audit-checkpoint"
 log = logging.getLogger(__name__)
@@ -55,8 +56,14 @@ class Checkpoint:
 class SavedCheckpoints:
     """All checkpoints of this home, and what is missing among them."""
 
-    heads: list[ChainHead]
+    checkpoints: list[Checkpoint]
     faults: list[str]
+
+    @property
+    def heads(self) -> list[ChainHead]:
+        """Return every saved head once, by position."""
+        heads = {checkpoint.head for checkpoint in self.checkpoints}
+        return sorted(heads, key=lambda head: head.position)
 
 
 def checkpoint_folder() -> Path:
@@ -97,7 +104,7 @@ def save_head(head: ChainHead, *, next_id: int | None) -> None:
 def _save_head(folder: Path, head: ChainHead, *, next_id: int | None) -> None:
     saved = _newest(folder)
     number = saved.number if saved else _last_number(folder / PAST)
-    if saved is not None and not is_in_chain(saved.head):
+    if saved is not None and not is_in_chain(saved):
         log.error(
             "the newest checkpoint is not in the audit chain any more; run `manage.py"
             " verify_audit`",
@@ -119,14 +126,20 @@ def _is_due(past: Path) -> bool:
     return not past.exists() or not 0 <= time.time() - past.stat().st_mtime < CHECKPOINT_EVERY_S
 
 
-def is_in_chain(head: ChainHead) -> bool:
-    """Tell whether the chain has exactly this link, or had a link at its position that is archived:
-    of the archived part, only the last link is known.
+def is_in_chain(checkpoint: Checkpoint) -> bool:
+    """Tell whether the chain has exactly the checkpoint's link, or had a link at its position that
+    is archived: of the archived part, only the last link is known.
+
+    A checkpoint of the archived part that was saved after the archive was made is of another chain:
+    one that a restore has shortened, so that its rows were replaced.
     """
+    head = checkpoint.head
     if head == GENESIS or head_of_chain(upto=head.position) == head:
         return True
-    start = start_of_chain()
-    return head == start or head.position < start.position
+    cut = newest_cut()
+    if cut is None or head.position >= cut.head.position:
+        return cut is not None and head == cut.head
+    return checkpoint.at <= cut.made_at.timestamp() + CLOCKS_DIFFER_S
 
 
 def newest_checkpoint() -> Checkpoint | None:
@@ -135,7 +148,7 @@ def newest_checkpoint() -> Checkpoint | None:
 
 
 def read_checkpoints() -> SavedCheckpoints:
-    """Return every saved head once, by position, and what is wrong with the files.
+    """Return every checkpoint, and what is wrong with the files.
 
     May run while a sealer saves: the newest one is read first, so no past one is missed.
     """
@@ -150,8 +163,7 @@ def read_checkpoints() -> SavedCheckpoints:
         faults.extend(_missing(last + 1, checkpoint.number))
     if past and not _lines(folder / HEAD):
         faults.append(f"{HEAD} is missing: the newest checkpoint was deleted")
-    heads = {checkpoint.head for checkpoint in [*newest, *past]}
-    return SavedCheckpoints(sorted(heads, key=lambda head: head.position), faults)
+    return SavedCheckpoints([*newest, *past], faults)
 
 
 def _readable(path: Path, faults: list[str]) -> Iterator[Checkpoint]:

@@ -137,7 +137,7 @@ def accept_incidents(*, reason: str, actor: str) -> Acceptance:
     accepted = [row.mac for row in list_open_incidents()]
     gaps = sorted(set(list_skipped_positions()) - accepted_gaps())
     saved = read_checkpoints()
-    lost = {head.position for head in saved.heads if not is_in_chain(head)}
+    lost = {one.head.position for one in saved.checkpoints if not is_in_chain(one)}
     needs_new = bool(saved.faults or not saved.heads or lost)
     details = {
         "reason": reason,

@@ -257,7 +257,7 @@ class Sealer:
         chain still has its head; else the lowest.
         """
         checkpoint = newest_checkpoint()
-        if checkpoint is None or checkpoint.next_id is None or not is_in_chain(checkpoint.head):
+        if checkpoint is None or checkpoint.next_id is None or not is_in_chain(checkpoint):
             return LOWEST_ID
         self._newest_sealed = checkpoint.next_id - 1
         self._recent_from = min(self._recent_from, datetime.fromtimestamp(checkpoint.at, UTC))

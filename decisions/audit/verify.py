@@ -25,7 +25,7 @@ from decisions.audit.chain import (
     list_cuts,
     start_of_chain,
 )
-from decisions.audit.checkpoints import read_checkpoints
+from decisions.audit.checkpoints import Checkpoint, is_in_chain, read_checkpoints
 from decisions.audit.incidents import (
     CHECKPOINTS_MISSING,
     SEALING_INTERRUPTED,
@@ -118,7 +118,7 @@ def check_audit_log(processes: int = 1) -> AuditReport:
     gaps = gaps.intersection(list_skipped_positions()) if gaps else gaps
     for part in _parts(_spans(start.position, last, processes), [start, *saved.heads], gaps):
         report.join(part)
-    _check_start(report, start, saved.heads)
+    _check_start(report, start, saved.checkpoints)
     for lost in sorted({head.position for head in saved.heads if head.position > last}):
         report.add(f"seal {lost}: a checkpoint has it as head, but the chain ends at {last}")
     _check_unsealed(report)
@@ -239,15 +239,16 @@ def _check_unsealed(report: AuditReport) -> None:
         )
 
 
-def _check_start(report: AuditReport, start: ChainHead, saved: list[ChainHead]) -> None:
+def _check_start(report: AuditReport, start: ChainHead, saved: list[Checkpoint]) -> None:
     """Check the archived rows that are still here, and that the cut is what checkpoints have."""
     for link, row in sealed_rows(1, start.position):
         report.archived += 1
         if not is_our_link(*link):
             report.add(f"{_where(link)}: the seal is not what the sealer wrote")
         _check_sealed_row(report, link, row)
-    if any(head.position == start.position and head != start for head in saved):
-        report.add(f"seal {start.position}: the archived chain differs from a checkpoint")
+    before = [one for one in saved if one.head.position <= start.position]
+    for position in sorted({one.head.position for one in before if not is_in_chain(one)}):
+        report.add(f"seal {position}: the archived chain differs from a checkpoint")
     for cut in list_cuts():
         if not cut.counts and (fault := fault_of_cut(cut.row)):
             report.add(f"row {cut.row.id}: {fault}: {cut.row}")

@@ -966,8 +966,8 @@ _AUDIT_LOG = (
         "A checkpoint whose head was archived is not reported as lost",
         Patch(
             _CHECKPOINTS,
-            old="    return head == start or head.position < start.position\n",
-            new="    return False\n",
+            old="        return cut is not None and head == cut.head\n",
+            new="        return False\n",
         ),
         failing_test="tests/decisions/audit/test_archive.py"
         "::test_the_archived_head_of_a_checkpoint_is_not_lost",
@@ -1247,6 +1247,16 @@ _AUDIT_LOG = (
             new="counts = True",
         ),
         failing_test=f"{_ATTACKS}[repeat_a_cut_that_was_not_sealed_yet]",
+    ),
+    Guard(
+        "archive-newer-than-checkpoints",
+        "A checkpoint of the archived rows that was saved after the archive is of another chain",
+        Patch(
+            _CHECKPOINTS,
+            old="    return checkpoint.at <= cut.made_at.timestamp() + CLOCKS_DIFFER_S\n",
+            new="    return True\n",
+        ),
+        failing_test=f"{_ATTACKS}[repeat_a_cut_with_its_seals_and_go_on]",
     ),
     Guard(
         "sealer-refuses-cuts-of-other-chains",

@@ -212,7 +212,7 @@ def check_audit() -> CheckResult:
     try:
         fault = describe_audit_fault()
         newest = newest_checkpoint()
-        is_cut = newest is not None and not is_in_chain(newest.head)
+        is_cut = newest is not None and not is_in_chain(newest)
     except (DatabaseError, OSError):
         return CheckResult("note", "audit", "not checked: see the database")
     if is_cut:

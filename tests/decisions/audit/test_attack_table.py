@@ -318,33 +318,53 @@ class Backup:
     """The rows, the seals and the checkpoints at one time."""
 
     def __init__(self) -> None:
-        self.rows, self.seals = list(AuditEntry.objects.all()), list(AuditSeal.objects.all())
-        self.folder = checkpoints().with_name("audit-backup")
-        shutil.copytree(checkpoints(), self.folder)
+        self.rows = list(AuditEntry.objects.order_by("id"))
+        self.seals = list(AuditSeal.objects.all())
+        self.files = {path: path.read_bytes() for path in checkpoints().iterdir()}
 
     def restore(self, log: Log) -> None:
         """Replace the log by the backup; a new sealer goes on."""
         attack("DELETE FROM {rows}", "DELETE FROM {seals}")
         AuditEntry.objects.bulk_create(self.rows)
         AuditSeal.objects.bulk_create(self.seals)
-        shutil.rmtree(checkpoints())
-        self.folder.rename(checkpoints())
+        for path, content in self.files.items():
+            path.write_bytes(content)
         log.sealer = Sealer()
 
 
-def archive_and_restore(log: Log) -> AuditEntry:
-    """Archive 15 rows and restore a backup of 10; return the row of the cut, which is undone."""
+def archive_and_restore(log: Log) -> Backup:
+    """Archive 14 of 15 rows, and restore a backup of 10 two minutes later; return what the restore
+    undid.
+    """
     backup = Backup()
     log.write(5)
     file = checkpoints() / "archive.jsonl"
-    call_command("archive_audit", "--before", f"{datetime.now(UTC)}", str(file), stdout=StringIO())
-    cut = AuditEntry.objects.get(action="audit.archived")
+    before = f"{datetime.now(UTC)}"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("decisions.audit.record.datetime", Clock(timedelta(minutes=2)))
+        call_command("archive_audit", "--before", before, str(file), stdout=StringIO())
+    undone = Backup()
     backup.restore(log)
-    return cut
+    return undone
+
+
+def repeat_a_cut_with_its_seals(log: Log) -> None:
+    """Replace the rows by those of the log that the restore undid, but not the checkpoints."""
+    undone = archive_and_restore(log)
+    log.write()
+    remove_with_seals(1, 11)
+    AuditEntry.objects.bulk_create(undone.rows)
+    AuditSeal.objects.bulk_create(undone.seals)
+
+
+def repeat_a_cut_with_its_seals_and_go_on(log: Log) -> None:
+    repeat_a_cut_with_its_seals(log)
+    with move_sequence(log.ids[-1] + 20):
+        log.write()
 
 
 def repeat_a_cut_that_a_restore_undid(log: Log) -> None:
-    cut = archive_and_restore(log)
+    cut = archive_and_restore(log).rows[-1]
     AuditEntry.objects.bulk_create([cut])
     log.seal()
     assert not AuditSeal.objects.filter(entry_id=cut.id).exists()
@@ -352,7 +372,7 @@ def repeat_a_cut_that_a_restore_undid(log: Log) -> None:
 
 
 def repeat_a_cut_once_the_chain_is_longer(log: Log) -> None:
-    cut = archive_and_restore(log)
+    cut = archive_and_restore(log).rows[-1]
     log.write(10)
     cut.id += 20
     AuditEntry.objects.bulk_create([cut])
@@ -363,7 +383,7 @@ def repeat_a_cut_once_the_chain_is_longer(log: Log) -> None:
 
 def repeat_a_cut_that_was_not_sealed_yet(log: Log) -> None:
     """No sealer has seen the row of the cut."""
-    AuditEntry.objects.bulk_create([archive_and_restore(log)])
+    AuditEntry.objects.bulk_create([archive_and_restore(log).rows[-1]])
     remove_with_seals(1, 9)
 
 
@@ -413,6 +433,7 @@ def nothing(log: Log) -> None:
     """Is no attack."""
 
 
+OTHER_ARCHIVE = "seal 11: the archived chain differs from a checkpoint"
 ATTACKS: list[tuple[Callable[[Log], None], str, int]] = [
     (nothing, "The audit log is intact: 10 sealed rows", 0),
     (insert_without_the_key, "(not sealed): not written by Continuity", 1),
@@ -444,6 +465,12 @@ ATTACKS: list[tuple[Callable[[Log], None], str, int]] = [
     (repeat_a_cut_that_a_restore_undid, "up to seal 14, which this chain does not have", 1),
     (repeat_a_cut_once_the_chain_is_longer, "seals 1 to 14: they are missing from the chain", 1),
     (repeat_a_cut_that_was_not_sealed_yet, "up to seal 14, which this chain does not have", 1),
+    (repeat_a_cut_with_its_seals, "seal 11: the archived chain differs from a checkpoint", 1),
+    (
+        repeat_a_cut_with_its_seals_and_go_on,
+        "seal 11: the archived chain differs from a checkpoint",
+        1,
+    ),
     (leave_rows_unsealed, "1 rows are over a minute old and not sealed", 1),
     (set_the_clock_back, "1 rows are over a minute old and not sealed", 1),
     (set_the_clock_back_while_sealing, "The audit log is intact: 12 sealed rows", 0),
