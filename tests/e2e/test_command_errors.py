@@ -90,8 +90,20 @@ def overwrite_header(file: Path) -> None:
     file.write_bytes(b"\0" * 100 + file.read_bytes()[100:])
 
 
-@pytest.mark.parametrize("command", ["verify_audit", "up --background", "create_token x"])
-@pytest.mark.parametrize("damage", [truncate, flip_bits, overwrite_header])
+@pytest.mark.parametrize(
+    ("damage", "command"),
+    [
+        (truncate, "verify_audit"),
+        (flip_bits, "up --background"),
+        (overwrite_header, "create_token x"),
+        pytest.param(truncate, "up --background", marks=pytest.mark.slow),
+        pytest.param(truncate, "create_token x", marks=pytest.mark.slow),
+        pytest.param(flip_bits, "verify_audit", marks=pytest.mark.slow),
+        pytest.param(flip_bits, "create_token x", marks=pytest.mark.slow),
+        pytest.param(overwrite_header, "verify_audit", marks=pytest.mark.slow),
+        pytest.param(overwrite_header, "up --background", marks=pytest.mark.slow),
+    ],
+)
 def test_a_damaged_database_is_named_in_one_sentence_with_the_remedy(
     intact_home: Path, tmp_path: Path, damage: Callable[[Path], None], command: str
 ) -> None:
@@ -106,7 +118,14 @@ def test_a_damaged_database_is_named_in_one_sentence_with_the_remedy(
     assert "ree some space" not in completed.stderr
 
 
-@pytest.mark.parametrize("damage", [truncate, flip_bits, overwrite_header])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip_bits,
+        pytest.param(truncate, marks=pytest.mark.slow),
+        pytest.param(overwrite_header, marks=pytest.mark.slow),
+    ],
+)
 def test_doctor_reports_a_damaged_database_with_the_remedy(
     intact_home: Path, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
