@@ -36,7 +36,7 @@ all-tests: setup-tests ## run the tests, and those that are marked slow
 	@$(VENV)/python -m tests all $(ARGS)
 
 test-costs: setup-tests ## run the tests on PostgreSQL and print what they cost
-	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -n 4 --dist worksteal -p tests.costs \
+	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -n 3 --dist worksteal -p tests.costs \
 		--costs=.venv/test-costs $(ARGS)
 
 faults: setup-tests ## run all tests that kill processes, one at a time, on both databases
