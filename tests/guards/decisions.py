@@ -318,16 +318,6 @@ _CALLS = (
         failing_test=f"{_BOUND}::test_the_digest_of_the_old_target_confirms_nothing",
     ),
     Guard(
-        "approval-caller",
-        "An approval does not count for another caller",
-        Patch(
-            _AUTHORIZE,
-            old="caller = self.principal_id, self.workspace_id, self.key",
-            new='caller = "", self.workspace_id, self.key',
-        ),
-        failing_test=f"{_DIRECT}::test_an_approval_does_not_count_for_another_caller",
-    ),
-    Guard(
         "approval-key",
         "An approval does not count for the same call under another idempotency key",
         Patch(
@@ -790,13 +780,6 @@ _DECIDING = (
         ),
         failing_test="tests/artifacts/api/test_uploads.py::"
         "test_who_decides_on_a_completion_sees_the_upload",
-    ),
-    Guard(
-        "exact-arguments-belong-to-their-decision",
-        "The arguments of another decision are not shown for this one",
-        Patch(_SEALED, old="if bound_to != _bound_to(decision):", new="if False:"),
-        failing_test="tests/decisions/authorization/test_decision_pages.py::"
-        "test_the_arguments_of_another_decision_are_not_shown",
     ),
     Guard(
         "inbox-permission",

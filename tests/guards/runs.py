@@ -967,8 +967,8 @@ _SECRETS = (
             old="step_records.succeeded(row, mask(ended.future.result()), ran, duration_ms)",
             new="step_records.succeeded(row, ended.future.result(), ran, duration_ms)",
         ),
-        failing_test="tests/runners/llm/test_api_key_stored_nowhere.py::"
-        "test_a_key_that_the_model_outputs_is_masked_in_every_form",
+        failing_test="tests/runs/task_templates/test_url_credentials_stored_nowhere.py::"
+        "test_a_credential_in_a_url_is_in_no_event_step_result_artifact_or_page",
     ),
     Guard(
         "event-masked",
@@ -2480,10 +2480,10 @@ _RETENTION = (
         "A maintenance job that fails does not stop the scheduler",
         Patch(
             "runs/scheduler/jobs.py",
-            old="        except (DatabaseError, InterfaceError, OSError) as error:\n",
-            new="        except ZeroDivisionError as error:\n",
+            old="        except Exception:  # a defect,",
+            new="        except ZeroDivisionError:  # a defect,",
         ),
-        failing_test="tests/runs/scheduler/test_jobs.py::test_a_job_that_fails_stops_neither_the_others_nor_the_scheduler",
+        failing_test="tests/runs/scheduler/test_jobs.py::test_a_job_that_fails_stops_neither_the_others_nor_the_scheduler[error1]",
     ),
 )
 

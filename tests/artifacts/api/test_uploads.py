@@ -273,7 +273,8 @@ def test_bytes_that_change_during_completion_do_not_become_the_artifact(
     promote_upload = bucket.storage.promote_upload
 
     def promote(*args: Any, **kwargs: Any) -> None:
-        send(upload, b"poison: 16 bytes")
+        name = staging_name(upload["uploadId"])
+        bucket.storage._save(name, ContentFile(b"poison: 16 bytes"))  # a server may ignore digests
         promote_upload(*args, **kwargs)
 
     monkeypatch.setattr(bucket.storage, "promote_upload", promote)

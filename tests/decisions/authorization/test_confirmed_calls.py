@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 import httpx
@@ -142,12 +142,20 @@ def test_one_of_many_calls_without_a_key_uses_the_approval(
     assert Run.objects.count() == 1
 
 
+class Tomorrow:
+    """A clock that is a day ahead."""
+
+    @staticmethod
+    def now(zone: tzinfo) -> datetime:
+        return datetime.now(zone) + timedelta(days=1)
+
+
 def test_an_unused_approval_expires_and_needs_a_new_confirmation(
-    submit_stepwise: Callable[..., SubmittedRun],
+    submit_stepwise: Callable[..., SubmittedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = expect_confirmation(submit_stepwise)
     decide(first)
-    Confirmation.objects.update(decided_at=datetime.now(UTC) - timedelta(hours=1))
+    monkeypatch.setattr("decisions.authorization.authorize.datetime", Tomorrow)
     assert expect_confirmation(submit_stepwise) != first
     assert not Run.objects.exists()
 

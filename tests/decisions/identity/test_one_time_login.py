@@ -126,7 +126,9 @@ def test_without_one_time_login_links_are_neither_created_nor_accepted() -> None
 
 def test_the_page_has_a_strict_content_security_policy() -> None:
     answer = Client().get(create_login_path())
-    assert "default-src 'none'" in answer["Content-Security-Policy"]
+    policy = answer["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'nonce-" in policy
     assert "no-store" in answer["Cache-Control"]
 
 

@@ -15,6 +15,7 @@ from django.conf import settings
 
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
+from runners import metrics
 from runs.events import notify
 from runs.models import Run
 from runs.queries import runs as queries_runs
@@ -189,6 +190,8 @@ def test_an_invalid_message_on_the_channel_does_not_stop_notifications(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
     monkeypatch.setattr(hub, "POLL_S", 60)  # only a notification brings an event
+    restarted: list[str] = []
+    monkeypatch.setattr(metrics, "event_hub_restarted", restarted.append)
     run_id = submit()
     stream = Stream(principal, run_id)
 
@@ -207,6 +210,7 @@ def test_an_invalid_message_on_the_channel_does_not_stop_notifications(
             await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
 
     asyncio.run(scenario())
+    assert restarted == []
 
 
 def test_a_stream_with_a_future_seq_does_not_affect_others(

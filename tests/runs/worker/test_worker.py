@@ -130,8 +130,8 @@ def test_a_cancel_stops_the_running_step(
     thread = in_background(worker.work)
     wait_until(started_steps)
     cancel_run(principal=principal, run_id=run_id)
-    thread.join(20)
-    assert not thread.is_alive()  # the step takes 30 s
+    thread.join(4)
+    assert not thread.is_alive()  # without the cancel, the end of the lease stops it a second later
     assert (fresh(run_id).status, taken_slots()) == ("canceled", [])
 
 
