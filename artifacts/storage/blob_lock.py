@@ -38,10 +38,7 @@ def _advisory(number: int, shared: bool) -> Iterator[None]:
         own.set_autocommit(False)
         with own.cursor() as cursor:
             cursor.execute(f"SELECT pg_advisory_xact_lock{kind}(%s)", [number])
-        try:
-            yield
-        finally:
-            own.rollback()
+        yield  # closing the connection ends the transaction, also if it is lost already
 
 
 @contextlib.contextmanager

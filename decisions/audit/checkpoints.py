@@ -26,7 +26,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from decisions.audit.chain import GENESIS, ChainHead, head_of_chain, newest_cut
+from decisions.audit.chain import GENESIS, ChainHead, Cut, head_of_chain, newest_cut
 from decisions.security.keys import mac, mac_matches
 
 CHECKPOINT_EVERY_S = 600.0
@@ -104,7 +104,7 @@ def save_head(head: ChainHead, *, next_id: int | None) -> None:
 def _save_head(folder: Path, head: ChainHead, *, next_id: int | None) -> None:
     saved = _newest(folder)
     number = saved.number if saved else _last_number(folder / PAST)
-    if saved is not None and not is_in_chain(saved):
+    if saved is not None and not is_in_chain(saved, newest_cut()):
         log.error(
             "the newest checkpoint is not in the audit chain any more; run `manage.py"
             " verify_audit`",
@@ -126,20 +126,23 @@ def _is_due(past: Path) -> bool:
     return not past.exists() or not 0 <= time.time() - past.stat().st_mtime < CHECKPOINT_EVERY_S
 
 
-def is_in_chain(checkpoint: Checkpoint) -> bool:
+def is_in_chain(checkpoint: Checkpoint, cut: Cut | None) -> bool:
     """Tell whether the chain has exactly the checkpoint's link, or had a link at its position that
     is archived: of the archived part, only the last link is known.
 
     A checkpoint of the archived part that was saved after the archive was made is of another chain:
     one that a restore has shortened, so that its rows were replaced.
+
+    Args:
+        cut: the newest one.
     """
     head = checkpoint.head
-    if head == GENESIS or head_of_chain(upto=head.position) == head:
+    if head == GENESIS or (cut is not None and head == cut.head):
         return True
-    cut = newest_cut()
-    if cut is None or head.position >= cut.head.position:
-        return cut is not None and head == cut.head
-    return checkpoint.at <= cut.made_at.timestamp() + CLOCKS_DIFFER_S
+    if cut is None or head.position > cut.head.position:
+        return head_of_chain(upto=head.position) == head
+    is_before = head.position < cut.head.position
+    return is_before and checkpoint.at <= cut.made_at.timestamp() + CLOCKS_DIFFER_S
 
 
 def newest_checkpoint() -> Checkpoint | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef
 
-from decisions.audit.chain import StoredSeal, is_our_link
+from decisions.audit.chain import StoredSeal, is_our_link, newest_cut
 from decisions.audit.checkpoints import is_in_chain, read_checkpoints, start_anew
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.stored import StoredRow, fault_of, fetch_stored, row_columns
@@ -137,7 +137,8 @@ def accept_incidents(*, reason: str, actor: str) -> Acceptance:
     accepted = [row.mac for row in list_open_incidents()]
     gaps = sorted(set(list_skipped_positions()) - accepted_gaps())
     saved = read_checkpoints()
-    lost = {one.head.position for one in saved.checkpoints if not is_in_chain(one)}
+    cut = newest_cut()
+    lost = {one.head.position for one in saved.checkpoints if not is_in_chain(one, cut)}
     needs_new = bool(saved.faults or not saved.heads or lost)
     details = {
         "reason": reason,

@@ -44,6 +44,7 @@ from decisions.audit.chain import (
     head_of_chain,
     is_our_link,
     is_seal_of,
+    newest_cut,
     newest_links,
     seals_after,
 )
@@ -257,7 +258,11 @@ class Sealer:
         chain still has its head; else the lowest.
         """
         checkpoint = newest_checkpoint()
-        if checkpoint is None or checkpoint.next_id is None or not is_in_chain(checkpoint):
+        if (
+            checkpoint is None
+            or checkpoint.next_id is None
+            or not is_in_chain(checkpoint, newest_cut())
+        ):
             return LOWEST_ID
         self._newest_sealed = checkpoint.next_id - 1
         self._recent_from = min(self._recent_from, datetime.fromtimestamp(checkpoint.at, UTC))
@@ -329,7 +334,7 @@ class Sealer:
         taken = AuditSeal.objects.filter(mac__in=list(wanted)) if wanted else []
         for seal in taken:
             refused[wanted.pop(seal.mac).id] = f"seal {seal.position} has its MAC already"
-        if any(one.row.action == ACCEPTED for one in found if one.row.id not in refused):
+        if any(row.action == ACCEPTED for row in wanted.values()):
             self._refused.clear()  # a later row with an id of theirs is another incident
         return list(wanted.values()), refused
 

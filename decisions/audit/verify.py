@@ -23,6 +23,7 @@ from decisions.audit.chain import (
     head_of_chain,
     is_our_link,
     list_cuts,
+    newest_cut,
     start_of_chain,
 )
 from decisions.audit.checkpoints import Checkpoint, is_in_chain, read_checkpoints
@@ -247,7 +248,8 @@ def _check_start(report: AuditReport, start: ChainHead, saved: list[Checkpoint])
             report.add(f"{_where(link)}: the seal is not what the sealer wrote")
         _check_sealed_row(report, link, row)
     before = [one for one in saved if one.head.position <= start.position]
-    for position in sorted({one.head.position for one in before if not is_in_chain(one)}):
+    cut = newest_cut()
+    for position in sorted({one.head.position for one in before if not is_in_chain(one, cut)}):
         report.add(f"seal {position}: the archived chain differs from a checkpoint")
     for cut in list_cuts():
         if not cut.counts and (fault := fault_of_cut(cut.row)):

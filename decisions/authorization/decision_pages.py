@@ -34,11 +34,11 @@ FRAGMENT = 2_000  # shown characters
 PAGE = 12_000  # shown characters of all fragments of a page
 VALUES = 200  # fragments of a page
 _RENEW = (
-    "Nobody can confirm it any more. Request it anew: its run then requests a confirmation with the"
+    "It can no longer be confirmed. Request it anew: its run then requests a confirmation with the"
     " present state. Or refuse it."
 )
 _REPEAT = (
-    "Nobody can confirm it any more. When the caller repeats the call, it requests a confirmation"
+    "It can no longer be confirmed. When the caller repeats the call, it requests a confirmation"
     " with the present state. Or refuse it."
 )
 

@@ -68,7 +68,7 @@ def change_rule(key: str, fields: RuleFields, *, actor: str) -> PolicyRule:
     with transaction.atomic():
         old = _retire(key, actor)
         rule = _write(fields, actor=actor, key=key, version=old.version + 1)
-        _record("policy_rule.changed", actor, rule, owner, before=_as_dict(old))
+        _record("policy_rule.changed", actor, rule, owner, before=old.recorded_fields())
         _renew_stamp()
     return rule
 
@@ -239,19 +239,8 @@ def _renew_stamp() -> None:
     PolicyStamp.objects.update_or_create(id=1, defaults={"stamp": secrets.token_hex(16)})
 
 
-def _as_dict(rule: PolicyRule) -> dict[str, object]:
-    return {
-        "version": rule.version,
-        "verdict": rule.verdict,
-        "scope": rule.scope,
-        "scopeId": rule.scope_id,
-        "tool": rule.tool,
-        "targetId": rule.target_id,
-        "reason": rule.reason,
-    }
-
-
 def _record(
     action: str, actor: str, rule: PolicyRule, owner: tuple[str, str], **more: object
 ) -> None:
-    record(AuditEvent(action, actor, "policy_rule", rule.key, *owner, {**_as_dict(rule), **more}))
+    fields = {**rule.recorded_fields(), **more}
+    record(AuditEvent(action, actor, "policy_rule", rule.key, *owner, fields))

@@ -78,6 +78,18 @@ class PolicyRule(models.Model):
     def __str__(self) -> str:
         return f"{self.verdict} {self.tool}"
 
+    def recorded_fields(self) -> dict[str, object]:
+        """Return the rule's fields as the audit rows about it have them."""
+        return {
+            "version": self.version,
+            "verdict": self.verdict,
+            "scope": self.scope,
+            "scopeId": self.scope_id,
+            "tool": self.tool,
+            "targetId": self.target_id,
+            "reason": self.reason,
+        }
+
 
 class PolicyStamp(models.Model):
     """A single row that changes with every change of the rules, last in its transaction. A process

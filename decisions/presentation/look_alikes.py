@@ -102,7 +102,9 @@ _SHORT = 2  # letters of a word or abbreviation that may stand after a point in 
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"\w+")
-_CHAIN = re.compile(r"[./:@]*\w+(?:[./:@]+\w+)*")  # such as a host name, a path, an address
+# Such as a host name, a path, an address. A run of separators is searched from its start alone: the
+# text may be long, and other starts would make that quadratic.
+_CHAIN = re.compile(r"(?<![./:@])[./:@]*\w+(?:[./:@]+\w+)*")
 _ASCII_LETTER = re.compile(r"[A-Za-z]")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]")
 
@@ -209,6 +211,7 @@ def _ascii_of(char: str) -> str:
 # Ordinary unless they touch ASCII: letters of scripts without upper case, signs and dashes.
 _CASELESS = "".join(char for char in _ASCII_OF if not _cased_script(char)) + _DASHES
 _BESIDE_ASCII = re.compile(
-    rf"(?<=[A-Za-z0-9_])[./:@]*[{_CASELESS}]+|[{_CASELESS}]+(?=[./:@]*[A-Za-z0-9_])"
+    rf"(?<=[A-Za-z0-9_])[./:@]*[{_CASELESS}]+"
+    rf"|(?<![{_CASELESS}])[{_CASELESS}]++(?=[./:@]*[A-Za-z0-9_])"
 )
 _BETWEEN_ASCII = re.compile(rf"(?<=[A-Za-z0-9_])[{_BETWEEN}]+(?=[A-Za-z0-9_])")

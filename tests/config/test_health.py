@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 from django.db.utils import OperationalError
 
 from config import health
-from decisions.audit import backlog
+from decisions.audit import backlog, checkpoints
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.models import AuditEntry
@@ -57,8 +58,11 @@ def test_an_installation_without_a_worker_is_not_ready_and_says_what_to_do(
 
 @pytest.mark.usefixtures("worker")
 def test_audit_rows_without_a_seal_for_over_a_minute_are_reported(
-    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setattr(
+        checkpoints, "checkpoint_folder", lambda: tmp_path
+    )  # without those of others
     record(AuditEvent("run.started", "local", "run", "run_1", "ten_1", "ws_1"))
     parts(anonymous.get("/readyz"), 200)
     assert check_audit().verdict == "ok"

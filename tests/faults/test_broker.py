@@ -152,9 +152,9 @@ def test_a_worker_drops_items_of_its_queue_that_are_not_messages(
         installation.wait_until(lambda: not client.llen(f"{PREFIX}{SHARED_QUEUE}"), "not read")
         assert installation.wait_for_end(installation.submit()).status == "succeeded"
         installation.wait_until(lambda: not client.hlen(f"{PREFIX}unacked"), "not acknowledged")
-    said = worker.log.read_text()
-    assert "is not a message and is dropped" in said
-    assert "Connection to broker lost" not in said
+    logged = worker.log.read_text()
+    assert "is not a message and is dropped" in logged
+    assert "Connection to broker lost" not in logged
 
 
 @contextmanager

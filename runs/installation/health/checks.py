@@ -23,6 +23,7 @@ from django.core.files.storage import FileSystemStorage, storages
 from django.db import DatabaseError, connection
 from packaging.requirements import Requirement
 
+from decisions.audit.chain import newest_cut
 from decisions.audit.checkpoints import is_in_chain, newest_checkpoint
 from decisions.identity.tokens import EXPIRY_WARNING, list_expiring_tokens
 from decisions.presentation.formatting import ago
@@ -212,7 +213,7 @@ def check_audit() -> CheckResult:
     try:
         fault = describe_audit_fault()
         newest = newest_checkpoint()
-        is_cut = newest is not None and not is_in_chain(newest)
+        is_cut = newest is not None and not is_in_chain(newest, newest_cut())
     except (DatabaseError, OSError):
         return CheckResult("note", "audit", "not checked: see the database")
     if is_cut:

@@ -61,7 +61,7 @@ class Command(BaseCommand):
             return
         self.stdout.write(
             f"Rights that no audit row explains: {len(found)}. They were archived, made by"
-            " createsuperuser, or written to the database by someone else:"
+            " createsuperuser, renamed, or written to the database by someone else:"
         )
         for text in found:
             self.stdout.write(f"  {visible(text)}")

@@ -138,21 +138,21 @@ def test_a_rule_names_the_runners_that_publish_no_tools(
     add_runner(principal, "build", "echo")
     add_runner(principal, "lab")
 
-    def said(**fields: str) -> str:
+    def summary(**fields: str) -> str:
         return superuser_client.post(NEW, {**FORM, **fields}).content.decode()
 
-    every = said(tool="*", target_id="target_lab")
+    every = summary(tool="*", target_id="target_lab")
     assert "This rule allows every tool of lab, which does not say which tools it offers." in every
     assert "0 tools" not in every
-    named = said(tool="bash.exec", target_id="target_lab")
+    named = summary(tool="bash.exec", target_id="target_lab")
     assert "This rule allows 1 tool on 1 target: bash.exec." in named
     assert "lab does not say which tools it offers: the rule decides on bash.exec if" in named
     assert "I have read what it does" not in named
-    assert "allows 1 tool on 2 targets" in said(tool="echo", target_id="*")
+    assert "allows 1 tool on 2 targets" in summary(tool="echo", target_id="*")
     create_rule(RuleFields("deny", tool="*", target_id="target_lab", reason="no"), actor="t")
-    assert "other rules decide on every call" in said(tool="bash.exec", target_id="target_lab")
+    assert "other rules decide on every call" in summary(tool="bash.exec", target_id="target_lab")
     create_rule(RuleFields("deny", tool="rm", reason="no"), actor="t")
-    overruled = said(tool="rm", target_id="*", scope="agent|local")
+    overruled = summary(tool="rm", target_id="*", scope="agent|local")
     assert "other rules decide on every call" in overruled
     assert "added later" not in overruled
 

@@ -19,16 +19,16 @@ def test_without_redis_no_call_is_throttled_and_the_log_reports_it_once(
     monkeypatch.setattr(redis, "RETRY_AFTER_S", 0.0)
     counter = CallCounter()
     with caplog.at_level(logging.WARNING):
-        assert not any(counter.exceeds("somebody", limit=0) for _ in range(20))
+        assert not any(counter.exceeds("a caller", limit=0) for _ in range(20))
     assert len(caplog.records) == 1
 
 
 def test_no_call_waits_for_a_redis_that_was_unavailable_a_moment_ago(settings: Any) -> None:
     settings.REDIS_URL = "redis://192.0.2.1:6379/0"  # never answers
     counter = CallCounter()
-    counter.exceeds("somebody", limit=0)
+    counter.exceeds("a caller", limit=0)
     started = time.monotonic()
-    assert not any(counter.exceeds("somebody", limit=0) for _ in range(1000))
+    assert not any(counter.exceeds("a caller", limit=0) for _ in range(1000))
     assert time.monotonic() - started < 100  # 500 s if each waited
 
 

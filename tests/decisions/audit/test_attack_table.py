@@ -21,6 +21,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 
+from decisions.audit.incidents import accept_incidents
 from decisions.audit.query import audit_records, list_audit_entries
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
@@ -567,6 +568,18 @@ def test_a_process_records_a_limited_number_of_refusals(
     refusals = AuditEntry.objects.filter(action="audit.row_refused")
     assert refusals.count() == 2
     assert "NOT intact: 4 faults" in verify_audit()[1]
+
+
+def test_a_row_that_stays_after_its_acceptance_is_refused_once_more(log: Log) -> None:
+    """And not each time that the sealer reads the acceptance again."""
+    attack(_FORGE, id=log.ids[0], new=log.ids[-1] + 5)
+    log.seal()
+    accept_incidents(reason="a drill", actor="t")
+    refusals = AuditEntry.objects.filter(action="audit.row_refused")
+    for _ in range(3):
+        log.seal()
+        log.sealer.look_back()
+    assert refusals.count() <= 2
 
 
 REFUSED = [

@@ -148,7 +148,11 @@ def test_the_name_of_a_trigger_is_shown_in_visible_characters() -> None:
     assert "\x1b" not in out.getvalue()
 
 
-def test_the_health_checks_report_a_changed_trigger() -> None:
+def test_the_health_checks_report_a_changed_trigger(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = "decisions.audit.checkpoints.checkpoint_folder"
+    monkeypatch.setattr(folder, lambda: tmp_path)  # without checkpoints of other tests
     execute(CHANGES[0][0])
     found = check_audit()
     assert found.verdict == "bad"

@@ -46,6 +46,23 @@ def test_rights_that_continuity_wrote_are_not_named(rule: PolicyRule) -> None:
     assert named() == []
 
 
+@pytest.mark.parametrize("metadata", ["[]", '"x"', "12", "{}"])
+def test_a_forged_row_explains_nothing(rule: PolicyRule, metadata: str) -> None:
+    """It is a fault of the log, which verify_audit prints, too."""
+    names = "tenant_id, workspace_id, actor, resource_type, resource_id, created_at"
+    for action in ("policy_rule.changed", "token.created"):
+        run_sql(
+            f"INSERT INTO decisions_auditentry (action, metadata, mac, {names})"
+            f" SELECT action, %s, 'f', {names} FROM decisions_auditentry WHERE id ="
+            " (SELECT max(id) FROM decisions_auditentry WHERE action = %s)",
+            metadata,
+            action,
+        )
+    assert named() == []
+    with pytest.raises(CommandError, match="NOT intact: 2 faults"):
+        call_command("verify_audit", stdout=StringIO())
+
+
 def copy_rule(rule: PolicyRule) -> str:
     """Insert a rule that allows a tool."""
     columns = "version, scope, scope_id, target_id, reason, created_by, created_at, retired_by"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from decisions.presentation.html import shown_html
@@ -99,6 +101,13 @@ def test_look_alikes_beside_ascii_characters_are_written_out(text: str, marked: 
     codes = [part.text for part in parts if part.kind == "mark"]
     assert codes == [f"U+{ord(char):04X}" for char in marked]
     assert "".join(part.text for part in parts if part.kind != "mark") == text
+
+
+@pytest.mark.parametrize("text", ["é" + "." * 250_000, "—" * 250_000, "a " + "٠" * 250_000])
+def test_a_long_run_of_one_character_is_read_once(text: str) -> None:
+    started = time.monotonic()
+    parts_of(text)
+    assert time.monotonic() - started < 60  # many minutes, if it is read from each character
 
 
 def test_a_person_sees_a_letter_that_imitates_another_in_a_host_name() -> None:
