@@ -6,7 +6,7 @@ Claim and release are compare-and-set UPDATEs on the run's row, so two workers a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -129,7 +129,24 @@ def require_lease(run: Run) -> None:
         raise LeaseLost
 
 
-def release_lease(lease: Lease, *, reason: str, active_ms: int) -> bool:
+def release_unanswered(lease: Lease) -> bool:
+    """Release the lease of a claim whose answer this worker did not get, as `release_lease`.
+
+    The steps that a first claim started were not executed: they are pending again.
+    """
+    rows = read_journal(lease.run) if lease.epoch == 1 else []
+    steps = [
+        StepChange(row.index, StepStatus.PENDING, [])
+        for row in rows
+        if row.status == StepStatus.STARTED
+    ]
+    reason, active_ms = "its claim was not answered", lease.run.active_ms
+    return release_lease(lease, reason=reason, active_ms=active_ms, steps=steps)
+
+
+def release_lease(
+    lease: Lease, *, reason: str, active_ms: int, steps: Sequence[StepChange] = ()
+) -> bool:
     """Release lease and slot, and requeue the run for any worker; False: the lease had ended."""
     run, actor = lease.run, f"worker:{lease.worker_id}"
     data = {"reason": reason, "workerId": lease.worker_id}
@@ -138,11 +155,24 @@ def release_lease(lease: Lease, *, reason: str, active_ms: int) -> bool:
     )
     values = {"active_ms": active_ms}
     with transaction.atomic():
-        return end_lease(run, lease.worker_id, event=event, values=values, abort_code=INTERRUPTED)
+        return end_lease(
+            run,
+            lease.worker_id,
+            event=event,
+            values=values,
+            abort_code=INTERRUPTED,
+            steps=steps,
+        )
 
 
 def end_lease(
-    run: Run, worker_id: str, *, event: AuditEvent, values: dict[str, Any], abort_code: str
+    run: Run,
+    worker_id: str,
+    *,
+    event: AuditEvent,
+    values: dict[str, Any],
+    abort_code: str,
+    steps: Sequence[StepChange] = (),
 ) -> bool:
     """End a worker's lease, free its slot and requeue the run, in the caller's transaction; False:
     the lease had ended.
@@ -153,7 +183,9 @@ def end_lease(
         run,
         {"status": RunStatus.RUNNING, "lease_owner": worker_id, "epoch": run.epoch},
         {"lease_owner": None, "pinned_worker": None, "epoch": Plus(1), **values},
+        steps=steps,
         audit_events=[event],
+        worker_id=worker_id,
         epoch=run.epoch,
         free_slot=True,
         abort_code=abort_code,

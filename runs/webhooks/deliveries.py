@@ -194,16 +194,21 @@ def settle(lease: DeliveryLease, response: WebhookResponse) -> bool:
         if gone:
             disable(lease.webhook_id, actor=DELIVERER, because="its address answered 410 Gone")
         else:
-            _record_health(hook, response, now)
+            _record_health(hook, lease, response, now)
     return True
 
 
-def _record_health(hook: Webhook, response: WebhookResponse, now: datetime) -> None:
-    """Record since when the webhook's address fails; disable the webhook after DEAD_AFTER."""
+def _record_health(
+    hook: Webhook, lease: DeliveryLease, response: WebhookResponse, now: datetime
+) -> None:
+    """Record since when the webhook's address fails; after DEAD_AFTER, disable the webhook with the
+    last attempt of a delivery, so that one failure after months of silence does not.
+    """
     failing_since = None if response.is_success else hook.failing_since or now
     if failing_since != hook.failing_since:
         Webhook.objects.filter(id=hook.id).update(failing_since=failing_since)
-    if failing_since is not None and now - failing_since >= DEAD_AFTER:
+    is_dead = failing_since is not None and now - failing_since >= DEAD_AFTER
+    if is_dead and lease.attempt >= MAX_ATTEMPTS:
         last = response.error or f"it answered {response.status_code}"
         because = f"all attempts failed for {DEAD_AFTER.days} days; the last: {last}"
         disable(hook.id, actor=DELIVERER, because=because)

@@ -75,9 +75,9 @@ class Heartbeat:
         """Release a lease with the next heartbeat that reaches the database."""
         self._unreleased.append((lease, active_ms))
 
-    def unreleased_runs(self) -> set[str]:
-        """Return the ids of the runs whose leases are to be released."""
-        return {lease.run.id for lease, _ in list(self._unreleased)}
+    def unreleased(self) -> set[tuple[str, int]]:
+        """Return the runs, and their epochs, whose leases are to be released."""
+        return {(lease.run.id, lease.epoch) for lease, _ in list(self._unreleased)}
 
     def beat(self) -> None:
         """Write one heartbeat, the clocks of the running runs and the releases that are due.

@@ -68,7 +68,7 @@ class WorkerProcess:
         self._claiming = threading.Lock()  # threads that claim at once would all find the same run
         self._helping = threading.Lock()
         self._active: set[Execution] = set()
-        self._claimed: set[str] = set()  # ids of the runs from their claim on, until they are done
+        self._claimed: set[tuple[str, int]] = set()  # runs, epochs: from claim to end
         self._claim_failed_at: float | None = None
         self._stopping = threading.Event()
         self.heartbeat = Heartbeat(
@@ -160,7 +160,7 @@ class WorkerProcess:
             try:
                 self._execute(lease)
             finally:
-                self._claimed.discard(lease.run.id)
+                self._claimed.discard((lease.run.id, lease.epoch))
         if not claimed and serves_some_only() and not self.draining:
             self._redispatcher.run_claimed()  # the wake-up may be for a template served elsewhere
         self._help()
@@ -178,7 +178,7 @@ class WorkerProcess:
                 connection.close()
                 return None
             if lease is not None:
-                self._claimed.add(lease.run.id)
+                self._claimed.add((lease.run.id, lease.epoch))
             return lease
 
     def _help(self) -> None:
@@ -263,13 +263,11 @@ class WorkerProcess:
         if failed_at is None:
             return
         with self._claiming:
-            known = self._claimed | self.heartbeat.unreleased_runs()
+            known = self._claimed | self.heartbeat.unreleased()
             for run in Run.objects.filter(lease_owner=self.worker_id, status=RunStatus.RUNNING):
-                if run.id not in known:
+                if (run.id, run.epoch) not in known:
                     lease = Lease(run, self.worker_id, ClaimedSteps([], []))
-                    leases.release_lease(
-                        lease, reason="its claim was not answered", active_ms=run.active_ms
-                    )
+                    leases.release_unanswered(lease)
             if self._claim_failed_at == failed_at and (
                 time.monotonic() - failed_at > settings.LEASE_LOST_S
             ):

@@ -2178,7 +2178,7 @@ _READERS = (
         "A webhook whose address fails for five days is disabled",
         Patch(
             "runs/webhooks/deliveries.py",
-            old="    if failing_since is not None and now - failing_since >= DEAD_AFTER:",
+            old="    if is_dead and lease.attempt >= MAX_ATTEMPTS:",
             new="    if False:",
         ),
         failing_test="tests/runs/webhooks/test_deliveries.py::"

@@ -11,7 +11,11 @@ from django.db import DatabaseError, connection
 from runs.installation.home.errors import DatabaseDamaged
 
 WHOLE_CHECK_BYTES = 256 * 1024 * 1024  # a larger file gets the quick check
-_SQLITE_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_SQLITE_CODES = {
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_IOERR_SHORT_READ,  # the file ends too early
+}
 _POSTGRESQL_CODES = {"XX001", "XX002"}  # data_corrupted, index_corrupted
 RECOVERY = (
     "Stop everything that uses it, and restore a backup: `manage.py restore DIR --force`"
@@ -51,7 +55,7 @@ def find_damage(*, whole_bytes: int = WHOLE_CHECK_BYTES) -> str | None:
             # Not read-only: the last process may have left a log that has to be recovered.
             result = str(database.execute(f"PRAGMA {check}(1)").fetchone()[0])
     except sqlite3.Error as error:
-        return None if _is_about_use(error) else str(error)
+        return str(error) if _is_damage(error) else None
     return None if result == "ok" else _first_line(result)
 
 
@@ -69,19 +73,18 @@ def _reason(error: DatabaseError) -> str | None:
     cause = error.__cause__
     if getattr(cause, "sqlstate", None) in _POSTGRESQL_CODES:
         return _first_line(str(error))
-    code = getattr(cause, "sqlite_errorcode", None)
-    if code is not None and code & 0xFF in _SQLITE_CODES:
+    if isinstance(cause, sqlite3.Error) and _is_damage(cause):
         return _first_line(str(error))
     # Other errors may be due to damage too: a text that is not UTF-8, a page past the file's end.
     return find_damage()
 
 
-def _is_about_use(error: sqlite3.Error) -> bool:
-    """Return whether an error says nothing about the content: the file is locked or cannot be
-    opened.
+def _is_damage(error: sqlite3.Error) -> bool:
+    """Return whether an error is about the content of the file, and not about its use: a lock, a
+    full disk, missing permissions.
     """
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_CANTOPEN)
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code in _SQLITE_CODES or code & 0xFF in _SQLITE_CODES
 
 
 def _first_line(text: str) -> str:

@@ -56,7 +56,7 @@ def begin_start(
     process holds the lock.
 
     From here on `manage.py down` finds the start and ends it. If the block ends with an exception,
-    stack.json is removed; after SIGTERM it says stopped.
+    stack.json is removed; after SIGTERM, or a SIGTERM of its supervisor, it says stopped.
 
     Args:
         lock_fd: the lock that `up --background` holds and its supervisor inherits.
@@ -88,7 +88,9 @@ def begin_start(
             write_state(paths, own)
         yield Start(lock_fd, began_at)
     except BaseException as problem:
-        is_final = isinstance(problem, StopRequested) and problem.number == signal.SIGTERM
+        is_final = isinstance(problem, StoppedMeanwhile) or (
+            isinstance(problem, StopRequested) and problem.number == signal.SIGTERM
+        )
         with contextlib.suppress(OSError):
             if is_final:
                 write_state(paths, replace(own, state="stopped"))

@@ -84,15 +84,23 @@ def supervise_or_attach(paths: HomePaths, options: UpOptions, report: Report) ->
                 paths, background=options.background, lock_fd=options.lock_fd
             ) as start:
                 if start is not None:
-                    prepare_home()
-                    if options.lock_fd is None:  # else the parent process has checked it
-                        refuse_damage()
+                    _prepare(options, report)
                     return _supervise(paths, start, options, report)
             result = _attach(paths, options, report)
             if result is not None:
                 return result
     except KeyboardInterrupt:
         return not options.once
+
+
+def _prepare(options: UpOptions, report: Report) -> None:
+    try:
+        prepare_home()
+        if options.lock_fd is None:  # else the parent process has checked it
+            refuse_damage()
+    except StopRequested:
+        report("Stopped before the stack was ready; nothing is left running.")
+        raise
 
 
 def _supervise(paths: HomePaths, start: Start, options: UpOptions, report: Report) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -63,6 +64,8 @@ class _Stop:
         while is_up(paths):
             waited = time.monotonic() - began
             info = stack_info(paths)
+            if info is not None and birth(info.pid) != info.birth:
+                info = None  # of an earlier stack, or of a killed supervisor: its watcher stops it
             if info is not None and self._is_other(info):
                 return True
             if waited > TIMEOUT_S:
@@ -95,6 +98,6 @@ class _Stop:
 
 
 def _signal(info: StackInfo, number: int) -> None:
-    """Signal the process that wrote stack.json, unless it has ended: its watcher stops the rest."""
-    if birth(info.pid) == info.birth:
+    """Signal the process that wrote stack.json, unless it has ended meanwhile."""
+    with contextlib.suppress(ProcessLookupError):
         os.kill(info.pid, number)

@@ -144,11 +144,12 @@ def test_an_address_that_answers_gone_receives_nothing_more(
     assert "webhook.disabled" in audit_actions()
 
 
-def fail_after(days: float) -> None:
-    """Attempt the delivery that is due, which fails, `days` after the first failed attempt."""
+def fail_after(days: float, attempt: int = MAX_ATTEMPTS) -> None:
+    """Make an attempt of the delivery that is due, which fails, `days` after the first failure."""
     Webhook.objects.filter(failing_since__isnull=False).update(
         failing_since=datetime.now(UTC) - timedelta(days=days)
     )
+    WebhookDelivery.objects.update(status="pending", attempts=attempt - 1)
     make_due()
     [lease] = claim_due_deliveries(limit=1)
     assert settle(lease, WebhookResponse(502, "answered 502"))
@@ -161,6 +162,7 @@ def test_an_address_that_only_fails_for_five_days_is_disabled_until_a_person_ena
     submit_canceled(submit, principal)
     fail_after(0)
     fail_after(4.9)
+    fail_after(30, attempt=1)  # after a month without a delivery
     assert services.get_webhook(principal=principal, webhook_id=webhook_id)["enabled"]
     fail_after(5.1)
     shown = services.get_webhook(principal=principal, webhook_id=webhook_id)
@@ -173,7 +175,7 @@ def test_an_address_that_only_fails_for_five_days_is_disabled_until_a_person_ena
     services.enable_webhook(principal=principal, webhook_id=webhook_id)
     kept = WebhookDelivery.objects.get()
     services.replay_delivery(principal=principal, webhook_id=webhook_id, delivery_id=kept.id)
-    fail_after(0)
+    fail_after(0, attempt=1)
     assert services.get_webhook(principal=principal, webhook_id=webhook_id)["enabled"]
     make_due()
     deliver()
@@ -185,7 +187,7 @@ def test_a_delivery_that_succeeds_ends_the_time_of_failures(
 ) -> None:
     make_webhook()
     submit_canceled(submit, principal)
-    fail_after(0)
+    fail_after(0, attempt=1)
     make_due()
     [lease] = claim_due_deliveries(limit=1)
     assert settle(lease, WebhookResponse(204))

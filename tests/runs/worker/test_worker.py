@@ -317,10 +317,12 @@ def test_a_session_that_fails_to_close_keeps_no_slot(
     assert taken_slots() == []
 
 
+@pytest.mark.parametrize("effect", ["at_least_once", "once"])
 def test_a_claim_that_was_committed_without_an_answer_is_released_and_executed(
-    submit: Submit, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    submit: Submit, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch, effect: str
 ) -> None:
     run_id = submit("ok")
+    RunStep.objects.update(effect=effect)
     original = leases.claim_run
 
     def lose_the_answer(*args: Any) -> Lease | None:
@@ -335,6 +337,22 @@ def test_a_claim_that_was_committed_without_an_answer_is_released_and_executed(
     run = fresh(run_id)
     assert (run.status, run.epoch, run.times_lost) == ("succeeded", 3, 0)
     assert taken_slots() == []
+
+
+def test_a_run_that_this_worker_claimed_again_is_not_released_as_unanswered(
+    submit: Submit, worker: WorkerProcess
+) -> None:
+    """The thread of the earlier claim may still close its pages, and ends later."""
+    run_id = submit("sleep:30")
+    first = worker._claim()
+    assert first is not None
+    leases.release_lease(first, reason="suspended", active_ms=0)
+    second = worker._claim()
+    assert second is not None
+    worker._claimed.discard((run_id, first.epoch))
+    worker._claim_failed_at = time.monotonic()
+    worker._release_unanswered_claim()
+    assert (fresh(run_id).lease_owner, fresh(run_id).epoch) == (worker.worker_id, second.epoch)
 
 
 def test_a_run_whose_template_is_missing_after_the_claim_fails(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,33 @@ def test_an_error_of_an_undamaged_database_is_not_called_damage() -> None:
     with pytest.raises(DatabaseError) as failure, connection.cursor() as cursor:
         cursor.execute("SELECT * FROM no_such_table")
     assert damage_message(failure.value) is None
+
+
+@pytest.mark.django_db
+@pytest.mark.skipif(ON_POSTGRESQL, reason="SQLite only: its error codes")
+@pytest.mark.parametrize(
+    "code",
+    [
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR_SHMSIZE,  # a full disk, too
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+    ],
+)
+def test_a_full_disk_or_missing_permissions_are_not_called_damage(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int
+) -> None:
+    def fail(*_: object, **__: object) -> sqlite3.Connection:
+        raise cause
+
+    cause = sqlite3.OperationalError("disk I/O error")
+    cause.sqlite_errorcode = code
+    error = DatabaseError("disk I/O error")
+    error.__cause__ = cause
+    (tmp_path / "file").touch()
+    monkeypatch.setitem(connection.settings_dict, "NAME", str(tmp_path / "file"))
+    monkeypatch.setattr("runs.installation.home.damage.sqlite3.connect", fail)
+    assert damage_message(error) is None
 
 
 @pytest.mark.django_db

@@ -15,7 +15,7 @@ from runs.installation.home.errors import StoppedMeanwhile
 from runs.installation.home.locks import open_lock, try_lock
 from runs.installation.home.paths import HomePaths
 from runs.installation.home.state import StackInfo, birth, is_up, stack_info, write_state
-from runs.installation.supervision.beginning import await_ready
+from runs.installation.supervision.beginning import await_ready, begin_start
 from tests.support.installation.temporary_home import (
     RunningCommand,
     TemporaryHome,
@@ -44,20 +44,16 @@ def begun(home: TemporaryHome, *arguments: str) -> RunningCommand:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["--background"], 1, "Stopped before the stack was ready; nothing is left running."),
-        ([], 0, ""),
-    ],
+    ("arguments", "status"), [(["--background"], 1), ([], 0)], ids=["background", "foreground"]
 )
 def test_down_ends_a_stack_that_is_being_prepared(
-    home: TemporaryHome, arguments: list[str], status: int, message: str
+    home: TemporaryHome, arguments: list[str], status: int
 ) -> None:
     up = begun(home, *arguments)
     down = home.run("down")
     assert f"a stack that was starting (process {up.process.pid})" in down.stdout
     assert up.wait() == status
-    assert message in up.output
+    assert "Stopped before the stack was ready; nothing is left running." in up.output
     assert not is_up(home.paths)
     assert home.run("status").returncode == 3
 
@@ -91,6 +87,16 @@ def _has_pending(pid: int, number: int) -> bool:
         if line.startswith("ShdPnd:"):
             return bool(int(line.split()[1], 16) >> (number - 1) & 1)
     return False
+
+
+def test_a_start_whose_supervisor_was_stopped_is_recorded_as_stopped(tmp_path: Path) -> None:
+    """The commands that wait for it read that, and do not start the stack themselves."""
+    paths = HomePaths(tmp_path / "home")
+    with pytest.raises(StoppedMeanwhile), begin_start(paths, background=True):
+        raise StoppedMeanwhile
+    info = stack_info(paths)
+    assert info is not None
+    assert info.state == "stopped"
 
 
 def test_a_command_that_waits_for_a_start_says_that_it_was_stopped(
