@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from runners.browser.session.crashes import DialogHandler
     from runners.network.failed_connections import FailedConnections
 
-STALL_SECONDS = 2.5
+HANG_SECONDS = 5.0  # a page that does not answer for this long blocks the next navigation
 BLOCKED_SECONDS = 10.0
 WORLD = "continuity"  # the isolated world of all page scripts
 MAX_DOCUMENTS = 8
@@ -88,8 +88,8 @@ class Tab:
         self.is_leaving = False
         self._leaving_to = ""
         self._is_dirty = False
+        self._committed = asyncio.Event()  # the document of the last `navigate`
         self._global: str | None = None  # id of the isolated world's global object
-        self._stall_timer: asyncio.TimerHandle | None = None
         self._watch = PageWatch(page)
         # Requests of local sessions are never refused, so that nothing needs to be recorded.
         self._refusals = (
@@ -167,9 +167,13 @@ class Tab:
             ToolFailed: details.reason is `download`, `too_many_dialogs` or `too_many_popups`.
         """
         if self.requested_url:
-            loop = asyncio.get_running_loop()
-            self._stall_timer = loop.call_later(STALL_SECONDS, self._check_stall)
+            # Sent before the navigation: while one is pending, a page answers nothing sent later.
+            answering = asyncio.ensure_future(
+                self.cdp.send("Runtime.evaluate", {"expression": "0"})
+            )
+            self._watch.run_in_background(self._fail_if_hanging(answering))
         self.requested_url, self.parsed_at, self._is_dirty = url, None, True
+        self._committed.clear()
         if self._refusals is not None:
             self._refusals.begin_navigation()
         try:
@@ -189,17 +193,20 @@ class Tab:
             failure = navigation_failure(answer["errorText"], url)
             raise await self._refusals.explain(failure, url) if self._refusals else failure
 
-    def _check_stall(self) -> None:
-        self._watch.run_in_background(self._fail_if_hanging())
-
-    async def _fail_if_hanging(self) -> None:
+    async def _fail_if_hanging(self, answering: asyncio.Future[Any]) -> None:
         """Declare the tab lost if its last page hangs, because that blocks the navigation."""
         try:
-            evaluating = self.cdp.send("Runtime.evaluate", {"expression": "0"})
-            await self._watch.wait_for(evaluating, countdown(STALL_SECONDS))
+            progress = self._wait_for_answer_or_commit(answering)
+            await self._watch.wait_for(progress, countdown(HANG_SECONDS))
         except TimeoutError:
             hanging = PageCrashed("The previous page of this tab hangs; the tab was closed.")
             self._watch.fail(hanging)
+
+    async def _wait_for_answer_or_commit(self, answering: asyncio.Future[Any]) -> None:
+        """Wait until the last page has answered, or, if it was replaced before, for the commit."""
+        await asyncio.wait({answering})
+        if answering.cancelled() or answering.exception() is not None:
+            await self._committed.wait()
 
     async def status_of(self, url: str, *, seconds: float) -> int | None:
         """Open a URL again to get its HTTP status; some error responses have no page to read."""
@@ -420,9 +427,7 @@ class Tab:
             return
         if self._refusals is not None:
             self._refusals.note_arrival()
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
-            self._stall_timer = None
+        self._committed.set()
 
     def _on_parsed(self, _: Page) -> None:
         self.parsed_at = time.monotonic()

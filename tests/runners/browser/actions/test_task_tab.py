@@ -11,11 +11,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from runners.actions.catalogue import ACTIONS
+from runners.browser.session import tab
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolResult
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, serve_pages
 from tests.support.browser.task_page import start_on_markup, start_on_url
+from tests.support.runs.waiting import wait_until
 
 pytest_plugins = ["tests.support.browser.browser_fixtures"]
 
@@ -180,3 +182,31 @@ def test_product_pages_are_neither_opened_nor_used(
     assert start_on_url(reader, page_server.url("/other"))("wait_for_loaded") == {
         "status": "complete"
     }
+
+
+def test_a_slow_page_is_requested_once_and_waited_for_beyond_the_check_of_the_previous_page(
+    reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tab, "HANG_SECONDS", 0.3)
+    page = start_on_url(reader, page_server.url("/plain"))
+    assert start_on_url(reader, page_server.url("/slow"), reuseExistingTab=True).tab_id == (
+        page.tab_id
+    )
+    reader(page_server.url("/plain"))
+    assert reader(page_server.url("/slow"))["title"] == "Slow"
+    assert page_server.hits["/slow"] == 2
+
+
+def test_a_page_that_hangs_is_replaced_although_the_next_page_never_answers(
+    reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tab, "HANG_SECONDS", 0.3)
+    hangs = "const ask = new XMLHttpRequest(); ask.open('GET', '/never', false); ask.send()"
+    page = start_on_markup(
+        reader, page_server, f"<script>setTimeout(() => {{ {hangs} }}, 50)</script>"
+    )
+    wait_until(lambda: page_server.hits["/never"])
+    url = page_server.url("/plain")
+    error = reader.call("task_start", url=url, reuseExistingTab=True).error or {}
+    assert error["errorCode"] == "TASK_TAB_CLOSED"
+    assert start_on_url(reader, url, reuseExistingTab=True).tab_id != page.tab_id
