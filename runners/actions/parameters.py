@@ -38,6 +38,22 @@ Within = Annotated[
 ]
 
 
+class DialogChoice(Closed):
+    """Whether to accept a question of the page; `text` answers a prompt, else its default does."""
+
+    accept: StrictBool
+    text: StrictStr | None = Field(default=None, max_length=2000)
+
+
+Dialog = Annotated[
+    DialogChoice | None,
+    Field(
+        description="Answer to the question (confirm, prompt) that the page asks because of this"
+        " action; without it, such questions are dismissed."
+    ),
+]
+
+
 class TaskStart(Closed):
     """The page on which a task starts."""
 
@@ -118,6 +134,7 @@ class BrowserClick(Closed):
     click_id: ClickId = None
     xpath: XPath = None
     strategy: ClickStrategy = "cdp_mouse"
+    dialog: Dialog = None
 
     @model_validator(mode="after")
     def _has_target(self) -> BrowserClick:
@@ -139,6 +156,7 @@ class BrowserType(Closed):
     )
     submit: StrictBool = Field(default=False, description="Press Enter in the field afterwards.")
     strategy: TypeStrategy = "cdp_key"
+    dialog: Dialog = None
 
 
 class BrowserGetHtml(Closed):

@@ -293,7 +293,7 @@ async def _call_tool(
     output = storable(result.output)
     if "elsewhere" in step:  # a runner's output has no fields that we know
         return {"ok": True, **await fit_result(output, ctx, keeps=())}
-    warnings = {"warnings": output["warnings"]} if output.get("warnings") else {}
+    warnings = {"warnings": texts} if (texts := output.pop("warnings", None)) else {}
     return {"ok": True, **await fit_result(output, ctx), **warnings, **more}
 
 

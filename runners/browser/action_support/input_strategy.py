@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from runners.actions.errors import CdpLost, CdpPermissionDenied, CdpUnavailable
+from runners.actions.parameters import DialogChoice
 from runners.browser.action_support.cdp_input import CdpInput, NotDispatched
 from runners.browser.action_support.dom_input import DomInput
 from runners.browser.action_support.task_tab import TaskTab, check_frames, check_page_address
 from runners.browser.interaction.input_device import InputDevice
 from runners.browser.interaction.interactor import Interactor
 from runners.browser.interaction.run_tab import interactor_for
+from runners.browser.session.crashes import DialogAnswer
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
@@ -21,9 +23,18 @@ Interaction = Callable[[Interactor], Awaitable[Result]]
 
 
 async def with_input_strategy(
-    task: TaskTab, ctx: ToolContext, interact: Interaction[Result], *, by_cdp: bool, locate_ms: int
+    task: TaskTab,
+    ctx: ToolContext,
+    interact: Interaction[Result],
+    *,
+    by_cdp: bool,
+    locate_ms: int,
+    dialog: DialogChoice | None = None,
 ) -> tuple[Result, bool, list[str]]:
     """Call `interact`; return its result, whether CDP was used, and warnings.
+
+    Args:
+        dialog: answers the next question of the page; without it, the question is dismissed.
 
     Raises:
         CdpUnavailable: Nothing was done: CDP was not available, and synthetic input failed.
@@ -41,6 +52,7 @@ async def with_input_strategy(
             task.tab, ctx, timeout_ms=locate_ms, device=device, check_url=check_url
         )
 
+    task.tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
     try:
         if not by_cdp:
             return await interact(interactor(DomInput(task.tab))), False, []

@@ -37,6 +37,7 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
             lambda interactor: interactor.click(target),
             by_cdp=args.strategy == "cdp_mouse",
             locate_ms=LOCATE_MS,
+            dialog=args.dialog,
         )
         warnings += page_notices(task, ctx)
     return Clicked(strategy="cdp_mouse" if by_cdp else "dom_click", warnings=warnings).as_output()

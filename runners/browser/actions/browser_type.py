@@ -46,7 +46,12 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
 
     async with task_tab(ctx, args.tab_id) as task:
         (way, fill_warnings), by_cdp, warnings = await with_input_strategy(
-            task, ctx, fill, by_cdp=args.strategy == "cdp_key", locate_ms=LOCATE_MS
+            task,
+            ctx,
+            fill,
+            by_cdp=args.strategy == "cdp_key",
+            locate_ms=LOCATE_MS,
+            dialog=args.dialog,
         )
         warnings += [ctx.mask(warning) for warning in fill_warnings] + page_notices(task, ctx)
     by_keys = by_cdp and way not in BY_SCRIPT

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runners import metrics
@@ -22,13 +24,27 @@ MAX_DIALOGS = 20
 MAX_POPUPS = 10
 MAX_NOTICES = 10
 CHECK_SECONDS = 1.0
+DIALOG_SECONDS = 10.0  # how long an answer waits for its dialog
+
+
+@dataclass(frozen=True, slots=True)
+class DialogAnswer:
+    """An answer to one question of a page; `text` is for a prompt, else its default is kept."""
+
+    accept: bool
+    text: str | None = None
+    given_at: float = field(default_factory=time.monotonic)
+
+    def is_due(self) -> bool:
+        """Return whether it was given recently."""
+        return time.monotonic() < self.given_at + DIALOG_SECONDS
 
 
 class PageWatch:
-    """Watches one page: dismisses dialogs, closes popups, and ends waits when it is lost.
+    """Watches one page: answers dialogs, closes popups, and ends waits when it is lost.
 
     Attributes:
-        dialogs: the messages of the dialogs that were dismissed since `reset_counts`.
+        dialogs: a sentence for each dialog since `reset_counts`.
         dialog_handler: receives the page's dialogs instead, while a person has taken over the page.
     """
 
@@ -36,6 +52,7 @@ class PageWatch:
         self._failure: asyncio.Future[ToolFailed] = asyncio.get_running_loop().create_future()
         self.dialogs: list[str] = []
         self.dialog_handler: DialogHandler | None = None
+        self._dialog_answer: DialogAnswer | None = None
         self._dialogs = 0
         self._popups = 0
         self._background: set[asyncio.Task[None]] = set()
@@ -59,6 +76,10 @@ class PageWatch:
         """Reset the dialogs and popups; the limits apply per lease."""
         self.dialogs = []
         self._dialogs = self._popups = 0
+
+    def answer_next_dialog(self, answer: DialogAnswer | None) -> None:
+        """Set the answer to the next question of this document, if it comes soon; None: dismiss."""
+        self._dialog_answer = answer
 
     def add_notice(self, notice: str) -> None:
         """Add a sentence about something the page did by itself, for the next `take_notices`."""
@@ -123,16 +144,29 @@ class PageWatch:
             # The open dialog blocks the page's script until the page is closed.
             self.fail(flood_failure("dialogs", MAX_DIALOGS))
             return
-        if dialog.type != "beforeunload" and self.dialog_handler is not None:
+        if dialog.type == "beforeunload":  # dismissing it would prevent the navigation
+            self.run_in_background(dialog.accept())
+        elif self.dialog_handler is not None:
             self.dialog_handler(dialog)
-            return
-        if dialog.type != "beforeunload":
-            self.dialogs.append(dialog.message[:200])
-            self.add_notice(dismissed_dialog_notice(dialog.message[:200]))
-        # Dismissing a beforeunload dialog would prevent the navigation.
-        self.run_in_background(
-            dialog.accept() if dialog.type == "beforeunload" else dialog.dismiss()
-        )
+        else:
+            self._answer_dialog(dialog)
+
+    def _answer_dialog(self, dialog: Dialog) -> None:
+        answer: DialogAnswer | None = None
+        if dialog.type != "alert":  # an alert asks nothing
+            answer, self._dialog_answer = self._dialog_answer, None
+        if answer is not None and answer.accept and answer.is_due():
+            text = dialog.default_value if answer.text is None else answer.text
+            self._report_dialog(dialog, "accepted")
+            self.run_in_background(dialog.accept(text))
+        else:
+            self._report_dialog(dialog, "dismissed")
+            self.run_in_background(dialog.dismiss())
+
+    def _report_dialog(self, dialog: Dialog, done: str) -> None:
+        notice = dialog_notice(dialog.type, dialog.message[:200], done)
+        self.dialogs.append(notice)
+        self.add_notice(notice)
 
     def _on_popup(self, popup: Page) -> None:
         self._popups += 1
@@ -143,9 +177,11 @@ class PageWatch:
         self.run_in_background(popup.close())
 
 
-def dismissed_dialog_notice(message: str) -> str:
-    """Return the warning about a dialog that was dismissed."""
-    return f"The page asked “{message}” in a dialog, which was dismissed."
+def dialog_notice(kind: str, message: str, done: str) -> str:
+    """Return the warning about a dialog that was `accepted` or `dismissed`."""
+    if kind == "alert":
+        return f"The page showed an alert: “{message}”."
+    return f"The page asked “{message}” in a dialog, which was {done}."
 
 
 def countdown(seconds: float) -> Callable[[], float]:

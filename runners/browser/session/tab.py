@@ -38,7 +38,7 @@ from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, Too
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Response
 
-    from runners.browser.session.crashes import DialogHandler
+    from runners.browser.session.crashes import DialogAnswer, DialogHandler
     from runners.network.failed_connections import FailedConnections
 
 HANG_SECONDS = 5.0  # a page that does not answer for this long blocks the next navigation
@@ -132,7 +132,7 @@ class Tab:
 
     @property
     def dialogs(self) -> list[str]:
-        """The messages of the dialogs since the lease began; all were dismissed."""
+        """A sentence for each dialog since the lease began."""
         return self._watch.dialogs
 
     def take_notices(self) -> list[str]:
@@ -143,6 +143,10 @@ class Tab:
         """Set the handler of the page's dialogs; None: they are dismissed."""
         self._watch.reset_counts()
         self._watch.dialog_handler = handler
+
+    def answer_next_dialog(self, answer: DialogAnswer | None) -> None:
+        """Set the answer to the next confirm or prompt of this document; None: it is dismissed."""
+        self._watch.answer_next_dialog(answer)
 
     @property
     def is_usable(self) -> bool:
@@ -421,6 +425,7 @@ class Tab:
             self.run_id = self._leased_for
             self.is_leaving, self.parsed_at, self._global = False, None, None
             self._leaving_to = ""
+            self._watch.answer_next_dialog(None)
 
     def _on_committed(self, frame: Frame) -> None:
         if frame.parent_frame is not None:

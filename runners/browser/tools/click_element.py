@@ -9,9 +9,10 @@ from pydantic import Field
 
 from runners.browser.interaction.run_tab import interactor_for, lease_run_tab
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
-from runners.browser.session.crashes import dismissed_dialog_notice
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
+
+MAX_DIALOGS = 5  # that are reported
 
 
 class ClickElement(Closed):
@@ -36,9 +37,4 @@ async def click(locator: Locator | None, ctx: ToolContext, *, timeout_ms: int) -
     """Click an element of the run's page; without a locator, submit the form filled last."""
     async with lease_run_tab(ctx) as tab:
         element = await interactor_for(tab, ctx, timeout_ms=timeout_ms).click(locator)
-        return {"match": element.match, "warnings": dialog_warnings(tab.dialogs)}
-
-
-def dialog_warnings(dialogs: list[str]) -> list[str]:
-    """Return a warning for each of the first five dialogs, which were dismissed."""
-    return [dismissed_dialog_notice(message) for message in dialogs[:5]]
+        return {"match": element.match, "warnings": tab.dialogs[:MAX_DIALOGS]}

@@ -24,8 +24,12 @@ SEED: dict[str, tuple[list[str], list[str], int]] = {
     "browser_readability_extract": (["tabId"], [], 10_000),
     "browser_dom_index": (["tabId"], ["assignAttr", "scope"], 10_000),
     "browser_xpath_scan": (["tabId"], ["scope"], 10_000),
-    "browser_click": (["tabId"], ["clickId", "strategy", "xpath"], 5_000),
-    "browser_type": (["tabId", "text"], ["clickId", "strategy", "submit", "xpath"], 10_000),
+    "browser_click": (["tabId"], ["clickId", "dialog", "strategy", "xpath"], 5_000),
+    "browser_type": (
+        ["tabId", "text"],
+        ["clickId", "dialog", "strategy", "submit", "xpath"],
+        10_000,
+    ),
     "browser_get_html": (["tabId"], ["xpath"], 10_000),
 }
 INVALID_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
@@ -37,6 +41,8 @@ INVALID_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("browser_click", {"tabId": 7, "clickId": 1, "strategy": "cdp_key"}),
     ("browser_click", {"tabId": 7, "clickId": 1, "selector": "#a"}),
     ("browser_click", {"tabId": 7, "xpath": ""}),
+    ("browser_click", {"tabId": 7, "clickId": 1, "dialog": "accept"}),
+    ("browser_click", {"tabId": 7, "clickId": 1, "dialog": {"text": "x"}}),
     ("browser_type", {"tabId": 7, "clickId": 1}),
     ("browser_type", {"tabId": 7, "clickId": 1, "text": "x" * 50_001}),
     ("browser_type", {"tabId": 7, "clickId": 1, "text": None}),

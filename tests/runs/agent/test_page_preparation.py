@@ -71,14 +71,21 @@ def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
 
     def answer(request: ModelRequest) -> Turn:
         results = tool_results(request)
-        return complete() if results else Turn("", [Call("task_start", {"url": url})])
+        return (
+            complete()
+            if results
+            else Turn("", [Call("task_start", {"url": url, "groupTitle": "x"})])
+        )
 
     model.answer = answer
     run_id = submit_goal()
     worker.work()
     run = Run.objects.get(id=run_id)
     assert run.status == "succeeded", run.error
-    (page,) = [one["page"]["result"] for one in tool_results(model.requests[-1])]
+    (started,) = tool_results(model.requests[-1])
+    assert len(started["warnings"]) == 1
+    assert "warnings" not in started["result"]
+    page = started["page"]["result"]
     assert (page["missing"], "readability" in page) == (["readability"], False)
     assert page["screenshot"]["url"] == url
     assert [one for one in page["warnings"] if "No readability of the page" in one]
