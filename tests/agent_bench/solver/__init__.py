@@ -1,0 +1,1 @@
+"""The scripted model: it reads the observation of a page alone, and follows a list of intents."""

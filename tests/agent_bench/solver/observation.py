@@ -1,0 +1,123 @@
+"""Parse what a model receives: the results of its calls and the newest observation of a page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+FENCE = re.compile(r"<untrusted-page\b([^>]*)>\n?(.*?)</untrusted-page>", re.DOTALL)
+ELEMENT = re.compile(r'^\s*\[(\d+)\](\*?) ([a-z-]+(?: [a-z-]+)*)(?: "((?:[^"\\]|\\.)*)")?(.*)$')
+
+
+@dataclass(frozen=True)
+class PageElement:
+    """One line of an observation that begins with a number."""
+
+    number: int
+    role: str
+    label: str
+    state: str
+
+    @property
+    def is_checked(self) -> bool:
+        """Return whether the element is a ticked box or a chosen radio button."""
+        return re.search(r"(?<!\bnot )\b(checked|pressed|selected)\b", self.state) is not None
+
+
+@dataclass(frozen=True)
+class PageView:
+    """The text of an observation and its elements."""
+
+    text: str
+    elements: Sequence[PageElement]
+    next: int | None
+
+    def find(self, label: str, role: str = "", nth: int = 0) -> PageElement | None:
+        """Return the element with this label, else the nth whose label contains it; None if there
+        is none. `role` is a regular expression.
+        """
+        fitting = [e for e in self.elements if re.search(role, e.role)]
+        exact = [e for e in fitting if e.label.casefold() == label.casefold()]
+        close = exact or [e for e in fitting if label.casefold() in e.label.casefold()]
+        return close[nth] if nth < len(close) else None
+
+
+EMPTY = PageView("", (), None)
+
+
+def read_observation(text: str, cut_next: int | None = None) -> PageView:
+    """Return the view of an observation's text."""
+    elements = [
+        PageElement(int(match[1]), match[3], (match[4] or "").replace('\\"', '"'), match[5].strip())
+        for line in text.splitlines()
+        if (match := ELEMENT.match(line))
+    ]
+    return PageView(text, elements, cut_next)
+
+
+def newest_view(messages: Sequence[Mapping[str, Any]]) -> PageView | None:
+    """Return the newest observation that the messages hold, or None."""
+    for message in reversed(messages):
+        for text in reversed(list(_texts(message.get("content")))):
+            if found := FENCE.findall(text):
+                return read_observation(found[-1][1], _next_element(text))
+    return None
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """Yield the texts of a message: also those inside of JSON."""
+    if isinstance(content, list):
+        for block in content:
+            yield from _texts(block.get("text") if isinstance(block, Mapping) else block)
+        return
+    if not isinstance(content, str):
+        return
+    try:
+        yield from _strings(json.loads(content))
+    except ValueError:
+        yield content
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        cut = value.get("cut")
+        for name, inner in value.items():
+            if isinstance(inner, str) and isinstance(cut, Mapping) and name == "text":
+                yield f"{inner}\n{json.dumps({'cut': cut})}"
+            else:
+                yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def _next_element(text: str) -> int | None:
+    found = re.search(r'"cut":\s*\{[^}]*"next":\s*(\d+)', text)
+    return int(found[1]) if found else None
+
+
+def last_results(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the results of the last turn's calls."""
+    results: list[dict[str, Any]] = []
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            break
+        if message["role"] == "tool":
+            results.insert(0, json.loads(message["content"]))
+    return results
+
+
+def goal_of(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of the last user message before the first reply."""
+    texts = []
+    for message in messages:
+        if message["role"] == "assistant":
+            break
+        if message["role"] == "user":
+            texts += list(_texts(message["content"]))
+    return "\n".join(texts)
