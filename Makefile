@@ -11,7 +11,7 @@ BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages a
 unexport PYTHONDONTWRITEBYTECODE
 # Use UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
-.PHONY: help setup setup-tests run test quick all-tests test-costs faults guards lint lint-style lint-types lint-imports fix bench doctor
+.PHONY: help setup setup-tests run test quick all-tests test-costs faults guards lint lint-style lint-types lint-imports fix bench agent-bench doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -65,6 +65,9 @@ fix: setup-tests ## fix style errors and format the code
 
 bench: setup-tests ## run the benchmarks; each prints one line of JSON
 	@for name in $(BENCHMARKS); do $(VENV)/python -m tests.benchmarks.$$name || exit 1; done
+
+agent-bench: setup-tests ## run forty agent tasks with the configured model, or ARGS="--model scripted"
+	@$(VENV)/python -m tests.agent_bench $(ARGS)
 
 doctor: setup ## check every part of this installation
 	@$(VENV)/python manage.py doctor
