@@ -35,6 +35,7 @@ from mcp_server.protocol.results import (
 )
 from mcp_server.protocol.transport import Transport
 from mcp_server.tools.list_changes import CallerTools, ToolListWatch
+from mcp_server.tools.listing import list_entry, list_entry_of_runner
 from mcp_server.tools.registry import McpTool, McpToolCall, load_caller_tools, load_toolsets
 from runners.product import NAME, VERSION
 from runs.direct_calls.refusals import record_refusal
@@ -42,11 +43,12 @@ from runs.direct_calls.refusals import record_refusal
 CONTRACT = {"continuity": {"continuity_mcp_version": "1.1.0"}}
 _RUNTIME = (
     "Continuity does work that must not be lost, such as reading many web pages in a real browser."
-    " Choose a template with list_task_templates, start it with run_task_template and keep the"
-    " runId: it stays valid when you, this server or a worker restart (list_task_runs lists it"
-    " again). For long work use options.mode async and wait_task_run. Large results are artifacts:"
-    " read the parts you need with read_page_content, or everything with get_artifact, in chunks. A"
-    " failed run is a result, not a tool error: its error.recovery says what to do."
+    " Choose a template with list_task_templates (with templateId it returns the inputSchema), start"
+    " it with run_task_template and keep the runId: it stays valid when you, this server or a worker"
+    " restart (list_task_runs lists it again). For long work use options.mode async and"
+    " wait_task_run. Large results are artifacts: read the parts you need with read_page_content, or"
+    " everything with get_artifact, in chunks. A failed"
+    " run is a result, not a tool error: its error.recovery says what to do."
 )
 _CONTINUITY = (
     "Before you act for a user, send their request to continuity_chat. It may return questions;"
@@ -134,7 +136,7 @@ class ContinuityServer(Server[ToolListWatch]):
 
     @cached_property
     def _static_list(self) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_listed(tool) for tool in self.tools.values()])
+        return types.ListToolsResult(tools=[list_entry(tool) for tool in self.tools.values()])
 
     async def _list_tools(
         self, ctx: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
@@ -143,7 +145,8 @@ class ContinuityServer(Server[ToolListWatch]):
         self._caller_tools.watch(ctx, caller_tools)
         if not caller_tools:
             return self._static_list
-        return types.ListToolsResult(tools=[*self._static_list.tools, *map(_listed, caller_tools)])
+        more = map(list_entry_of_runner, caller_tools)
+        return types.ListToolsResult(tools=[*self._static_list.tools, *more])
 
     async def _listen(
         self, ctx: ServerRequestContext[Any], params: types.SubscriptionsListenRequestParams
@@ -247,21 +250,3 @@ class ContinuityServer(Server[ToolListWatch]):
             error = next(tool.output_validator.iter_errors(output))
             raise InvalidToolOutput(f"{list(error.instance_path)}: {error.message[:300]}")
         return output
-
-
-def _listed(tool: McpTool) -> types.Tool:
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
-        annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=tool.read_only,
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.idempotent,
-            open_world_hint=tool.open_world,
-        ),
-        _meta=dict(tool.meta) if tool.meta is not None else None,
-    )

@@ -18,7 +18,7 @@ USER_ID: Schema = {
     "minLength": 1,
     "maxLength": 128,
     "pattern": USER_ID_PATTERN,
-    "description": "The user that the call is about; the token must be allowed to act for them.",
+    "description": "The user; the token must be allowed to act for them.",
 }
 FAILURE_TYPES = ("data_loss", "repeat_error", "context_loss", "system_error", "high_risk")
 
@@ -195,7 +195,7 @@ CONFIRM_INPUT_REST = closed(
 )
 CONFIRM_OUTPUT = open_object(
     {
-        "ok": {"const": True},
+        "ok": {"type": "boolean", "const": True},
         "decision_id": DECISION_ID,
         "user_id": TEXT,
         "confirmed": BOOL,
@@ -228,7 +228,7 @@ ITEM = open_object(
 LIST_OBJECTS_OUTPUT = open_object(
     {"items": {"type": "array", "items": ITEM}, "count": {"type": "integer", "minimum": 0}}
 )
-PUT_OBJECT_OUTPUT = open_object({"ok": {"const": True}, "item": ITEM})
+PUT_OBJECT_OUTPUT = open_object({"ok": {"type": "boolean", "const": True}, "item": ITEM})
 LATEST_SHELL_OUTPUT = open_object({"item": {**ITEM, "type": ["object", "null"]}})
 OUTCOME_OUTPUT = open_object(
     {

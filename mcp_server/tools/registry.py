@@ -100,6 +100,11 @@ class McpTool:
         return compile_schema(self.output_schema)
 
 
+def readable(name: str) -> str:
+    """Return a tool's name as words, which is its title where it has no other."""
+    return name.replace("_", " ").capitalize()
+
+
 class UnknownToolset(Exception):
     """A toolset does not exist, or no toolset was named."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mcp_server.tools.registry import McpTool, McpToolCall, Schema
+from mcp_server.tools.registry import McpTool, McpToolCall, Schema, readable
 from runners.invocation.arguments import input_schema
 from runners.invocation.workspace_errors import as_workspace_error
 from runners.tools.base import Effect, Tool
@@ -26,7 +26,7 @@ def _tool(tool: Tool) -> McpTool:
     reads = tool.effect == Effect.READ
     return McpTool(
         name=tool.name,
-        title=tool.name.replace("_", " ").capitalize(),
+        title=readable(tool.name),
         description=" ".join(tool.description.split()),
         input_schema=_advertised(input_schema(tool)),
         output_schema=dict(tool.response or {"type": "object"}),

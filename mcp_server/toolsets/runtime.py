@@ -13,7 +13,7 @@ from artifacts.chunks import read_chunk
 from decisions.infra.threads import in_thread
 from mcp_server.tools.registry import McpTool, McpToolCall
 from runs.api import contract
-from runs.queries import page_reader, runs
+from runs.queries import page_reader, runs, templates
 from runs.streaming import long_poll
 from runs.streaming.long_poll import WAIT_MAX_MS
 from runs.submission import services
@@ -24,8 +24,14 @@ SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}
 
 
 async def list_task_templates(call: McpToolCall) -> dict[str, Any]:
-    """Return every template."""
-    return await in_thread(runs.list_task_templates, principal=call.principal)
+    """Return every template, or one; in full or briefly."""
+    template_id = call.arguments.get("templateId")
+    return await in_thread(
+        templates.list_task_templates,
+        principal=call.principal,
+        template_id=template_id,
+        brief=call.arguments.get("brief", template_id is None),
+    )
 
 
 async def run_task_template(call: McpToolCall) -> dict[str, Any]:
@@ -128,11 +134,11 @@ TOOLS = (
         name="list_task_templates",
         title="List task templates",
         description=(
-            "List the templates of run_task_template, each with its inputSchema, exampleInputs and"
-            " limits. Call it once before the first run_task_template."
+            "List the templates of run_task_template, each with a line and an example. templateId"
+            " returns one with its inputSchema and limits; brief false returns all in full."
         ),
-        input_schema=contract.NO_INPUT,
-        output_schema=contract.LIST_TASK_TEMPLATES_OUTPUT,
+        input_schema=contract.LIST_TASK_TEMPLATES_INPUT,
+        output_schema=contract.LIST_SOME_TASK_TEMPLATES_OUTPUT,
         handler=list_task_templates,
         read_only=True,
         idempotent=True,

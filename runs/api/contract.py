@@ -36,7 +36,7 @@ _WAIT: Schema = {
     "type": "integer",
     "minimum": 0,
     "maximum": WAIT_MAX_MS,
-    "description": "Milliseconds to wait at most; the run can be read afterwards as well.",
+    "description": "Milliseconds to wait at most.",
 }
 
 OPTIONS: Schema = closed(
@@ -105,6 +105,9 @@ SUBSCRIBE_INPUT: Schema = closed(
     ["runId"],
 )
 NO_INPUT: Schema = closed({})
+LIST_TASK_TEMPLATES_INPUT: Schema = closed(
+    {"templateId": {**_TEMPLATE_ID, "description": "Only this one."}, "brief": BOOL}, []
+)
 
 _STEP_ERROR: Schema = {"type": "object", "required": ["errorCode", "message"]}
 _RUN_FIELDS: Schema = {
@@ -154,26 +157,35 @@ EVENT: Schema = closed(
 SUBSCRIBE_OUTPUT: Schema = closed(
     {"events": {"type": "array", "items": EVENT}, "lastSeq": COUNT, "terminal": BOOL}
 )
-TEMPLATE: Schema = closed(
-    {
-        "templateId": TEXT,
-        "version": TEXT,
-        "name": TEXT,
-        "description": TEXT,
-        "inputSchema": _ANY_OBJECT,
-        "outputSchema": _ANY_OBJECT,
-        "exampleInputs": {"type": "array", "items": _ANY_OBJECT},
-        "trustLevelSupport": {"type": "array", "items": TEXT},
-        "executionMode": TEXT,
-        "limits": _ANY_OBJECT,
-    }
-)
-LIST_TASK_TEMPLATES_OUTPUT: Schema = closed(
-    {
-        "templates": {"type": "array", "items": TEMPLATE},
-        "hasMore": BOOL,
-        "nextCursor": {"type": ["string", "null"]},
-    }
+_TEMPLATE_FIELDS: Schema = {
+    "templateId": TEXT,
+    "version": TEXT,
+    "name": TEXT,
+    "description": TEXT,
+    "inputSchema": _ANY_OBJECT,
+    "outputSchema": _ANY_OBJECT,
+    "exampleInputs": {"type": "array", "items": _ANY_OBJECT},
+    "trustLevelSupport": {"type": "array", "items": TEXT},
+    "executionMode": TEXT,
+    "limits": _ANY_OBJECT,
+}
+TEMPLATE: Schema = closed(_TEMPLATE_FIELDS)
+
+
+def _list_of_templates(template: Schema) -> Schema:
+    return closed(
+        {
+            "templates": {"type": "array", "items": template},
+            "hasMore": BOOL,
+            "nextCursor": {"type": ["string", "null"]},
+        }
+    )
+
+
+LIST_TASK_TEMPLATES_OUTPUT: Schema = _list_of_templates(TEMPLATE)
+# In full or briefly.
+LIST_SOME_TASK_TEMPLATES_OUTPUT: Schema = _list_of_templates(
+    closed(_TEMPLATE_FIELDS, ["templateId", "description"])
 )
 RUNTIME_PROFILE_OUTPUT: Schema = closed(
     {

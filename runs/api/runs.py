@@ -15,7 +15,7 @@ from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from runs.api import contract, openapi
-from runs.queries import runs
+from runs.queries import runs, templates
 from runs.queries.visibility import visible_run
 from runs.streaming.long_poll import WAIT_MAX_MS, submit_and_wait, wait_events, wait_run
 from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events
@@ -50,7 +50,7 @@ class TemplatesView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Every template, with the schemas of its inputs and its result."""
         self.arguments(_NOTHING)
-        return json_response(runs.list_task_templates(principal=principal_of(request)))
+        return json_response(templates.list_task_templates(principal=principal_of(request)))
 
 
 class ProfileView(ApiView):

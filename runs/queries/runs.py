@@ -22,7 +22,7 @@ from runs.lifecycle.slots import count_free_slots
 from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus, Task, TaskEvent
 from runs.queries.totals import count_visible
 from runs.queries.visibility import visible_run
-from runs.task_templates.registry import get_template, list_templates
+from runs.task_templates.registry import get_template
 from runs.task_templates.truncation import shorten_result
 
 Item = TypeVar("Item", bound=Mapping[str, Any])
@@ -279,16 +279,6 @@ def last_seqs(ids: Sequence[str]) -> dict[str, int]:
 
 def _is_task(id_: str) -> bool:
     return id_.startswith("task_")
-
-
-def list_task_templates(*, principal: Principal) -> dict[str, Any]:
-    """Return every template with its schemas."""
-    principal.require("runs:read")
-    return {
-        "templates": [template.describe() for template in list_templates()],
-        "hasMore": False,
-        "nextCursor": None,
-    }
 
 
 def get_runtime_profile(*, principal: Principal) -> dict[str, Any]:

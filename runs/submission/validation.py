@@ -14,7 +14,6 @@ from decisions.authorization.authorize import ToolCallRequest, tool_call_request
 from decisions.authorization.policy import SUBMIT
 from decisions.errors import (
     InvalidInput,
-    TemplateNotFound,
     TemplateVersionUnsupported,
     TrustNotAllowed,
 )
@@ -32,7 +31,7 @@ from runs.models import DEVELOPER_TARGET, TRACE, Run
 from runs.submission.output_schema import check_output_schema
 from runs.submission.secret_inputs import name_secrets, split_secrets
 from runs.task_templates.base import StepPlan, TaskTemplate
-from runs.task_templates.registry import get_template, list_templates
+from runs.task_templates.registry import find_template
 
 Mode = Literal["sync", "async"]
 
@@ -192,7 +191,9 @@ def _valid_inputs(template: TaskTemplate, inputs: Mapping[str, Any]) -> Mapping[
         check(template.inputs_validator, inputs, where="inputs")
         return _parsed(template, inputs)
     except InvalidInput as refusal:
-        refusal.next_actions = [next_action("list_task_templates", SEE_TEMPLATE)]
+        refusal.next_actions = [
+            next_action("list_task_templates", SEE_TEMPLATE, templateId=template.template_id)
+        ]
         if template.example_inputs:
             refusal.details = {**refusal.details, "exampleInputs": template.example_inputs[0]}
         raise
@@ -218,12 +219,7 @@ def _digests(inputs: Mapping[str, Any], session_id: str | None) -> tuple[str, ..
 
 
 def _template(template_id: str, version: str | None) -> TaskTemplate:
-    template = get_template(template_id)
-    if template is None:
-        known = [template.template_id for template in list_templates()]
-        raise TemplateNotFound(
-            f"There is no template {template_id[:64]!r}.", details={"templateIds": known}
-        )
+    template = find_template(template_id)
     if version is not None and version.split(".")[0] != template.version.split(".")[0]:
         raise TemplateVersionUnsupported(
             f"{template_id} has version {template.version}, which cannot run {version[:32]!r}.",

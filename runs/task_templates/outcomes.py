@@ -104,7 +104,7 @@ def _next_actions(
     if again and error.get("retryable"):
         return _resubmit(code, template_id, inputs)
     if code == "INVALID_PARAMETER":
-        return [next_action("list_task_templates", SEE_TEMPLATE)]
+        return [next_action("list_task_templates", SEE_TEMPLATE, templateId=template_id)]
     if (known := next_actions_after(code)) or again or not _is_web(url):
         return known
     return [_read_page(url, "Check on the site what happened before you send anything again.")]

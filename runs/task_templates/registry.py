@@ -8,6 +8,7 @@ from functools import cache
 
 from django.conf import settings
 
+from decisions.errors import TemplateNotFound
 from runs.task_templates import builtin
 from runs.task_templates.base import TaskTemplate
 
@@ -39,6 +40,21 @@ def _templates() -> dict[str, TaskTemplate]:
 def get_template(template_id: str) -> TaskTemplate | None:
     """Return the template with this id, or None."""
     return _templates().get(template_id)
+
+
+def find_template(template_id: str) -> TaskTemplate:
+    """Return the template with this id.
+
+    Raises:
+        TemplateNotFound: There is none.
+    """
+    template = get_template(template_id)
+    if template is None:
+        known = [template.template_id for template in list_templates()]
+        raise TemplateNotFound(
+            f"There is no template {template_id[:64]!r}.", details={"templateIds": known}
+        )
+    return template
 
 
 def list_templates() -> list[TaskTemplate]:

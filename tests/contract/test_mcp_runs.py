@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import orjson
 import pytest
 
 from runs.models import Run, Slot
@@ -187,11 +188,22 @@ def test_the_profile_is_complete(host: Host, remote_host: Host) -> None:
 
 
 def test_a_template_is_listed_with_schemas_and_examples(host: Host) -> None:
-    listed = call(host, "list_task_templates")
+    listed = call(host, "list_task_templates", brief=False)
     batch = {each["templateId"]: each for each in listed["templates"]}["batch_extract_pages"]
     assert batch["inputSchema"]["properties"]["urls"]["maxItems"] == 1000
     assert batch["exampleInputs"]
     assert batch["trustLevelSupport"] == ["local", "remote"]
+
+
+def test_the_templates_are_listed_briefly_and_one_by_its_id_in_full(host: Host) -> None:
+    listed = call(host, "list_task_templates")
+    assert len(orjson.dumps(listed)) <= 4096
+    batch = {each["templateId"]: each for each in listed["templates"]}["batch_extract_pages"]
+    assert set(batch) == {"templateId", "description", "exampleInputs"}
+    (one,) = call(host, "list_task_templates", templateId="batch_extract_pages")["templates"]
+    assert one["inputSchema"]["properties"]["urls"]["maxItems"] == 1000
+    missing = error_of(host.call("list_task_templates", {"templateId": "nope"}))
+    assert missing["errorCode"] == "TEMPLATE_NOT_FOUND"
 
 
 def test_a_wait_ends_when_its_time_has_expired(host: Host) -> None:

@@ -82,7 +82,8 @@ def test_a_runners_tool_is_listed_with_its_schema_and_real_name(
     assert "builder" in tool["description"]
     assert "call_tools" in tool["description"]
     hints = tool["annotations"]
-    assert (hints["destructiveHint"], hints["openWorldHint"]) == (True, True)
+    # A tool that says nothing is destructive and acts on the outside, by the protocol's defaults.
+    assert (hints.get("destructiveHint", True), hints.get("openWorldHint", True)) == (True, True)
     assert (hints["readOnlyHint"], hints["idempotentHint"]) == (False, False)
 
 

@@ -85,12 +85,9 @@ class PreviewScene(Closed):
 async def preview_scene(args: PreviewScene, ctx: ToolContext) -> Mapping[str, Any]:
     """Open a scene (`scenePath`, such as game/scene/start.txt; by default the start scene) in the
     project's preview on this machine; return its url, the page's console messages, and the line of
-    the scene that the first error names. WebGAL's engine jumps to the scene and runs its first
-    statement; logs has a warning if the page did not confirm that.
-
-    The preview is the configured server (WebGAL Terre at http://127.0.0.1:3001). If nothing listens
-    there, in developer mode the project's own dev script is started, and runs as long as the run or
-    session. Requests to other machines are blocked.
+    the scene that the first error names; logs has a warning if the page did not confirm that it
+    shows the scene. If no preview server listens, in developer mode the project's own dev script is
+    started. Requests to other machines are blocked.
     """
     workspace = require_workspace(ctx)
     scene = await asyncio.to_thread(_scene_name, args.scene_path, workspace)

@@ -79,9 +79,9 @@ async def search_files(args: SearchFiles, ctx: ToolContext) -> Mapping[str, Any]
     r"""Find the lines that match a regular expression in the text files below a folder, or in one
     file. RE2 syntax: no lookaround, no backreferences; `(?i)` ignores case; `\w` is ASCII.
 
-    Results are sorted by path and line; paths are relative to the workspace's root, as for
-    read_file. filePattern without a slash matches names at any depth. Binary files, files above the
-    workspace's size limit, links and forbidden paths are not searched.
+    Paths in the result are relative to the workspace's root, as for read_file. filePattern without
+    a slash matches names at any depth. Binary files, files above the workspace's size limit, links
+    and forbidden paths are not searched.
     """
     workspace, deadline = require_workspace(ctx), thread_deadline(ctx)
     return {"matches": await asyncio.to_thread(_search, workspace, args, deadline)}
