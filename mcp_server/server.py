@@ -43,11 +43,11 @@ from runs.direct_calls.refusals import record_refusal
 CONTRACT = {"continuity": {"continuity_mcp_version": "1.1.0"}}
 _RUNTIME = (
     "Continuity does work that must not be lost, such as reading many web pages in a real browser."
-    " Choose a template with list_task_templates (with templateId it returns the inputSchema), start"
-    " it with run_task_template and keep the runId: it stays valid when you, this server or a worker"
-    " restart (list_task_runs lists it again). For long work use options.mode async and"
-    " wait_task_run. Large results are artifacts: read the parts you need with read_page_content, or"
-    " everything with get_artifact, in chunks. A failed"
+    " Choose a template with list_task_templates (with templateId it returns the inputSchema),"
+    " start it with run_task_template and keep the runId: it stays valid when you, this server or"
+    " a worker restart (list_task_runs lists it again). For long work use options.mode async and"
+    " wait_task_run. Large results are artifacts: read the parts you need with read_page_content,"
+    " or everything with get_artifact, in chunks. A failed"
     " run is a result, not a tool error: its error.recovery says what to do."
 )
 _CONTINUITY = (

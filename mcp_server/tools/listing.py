@@ -61,9 +61,10 @@ def _hints(tool: McpTool) -> types.ToolAnnotations:
     hints = {"read_only_hint": tool.read_only, "open_world_hint": tool.open_world}
     if not tool.read_only:
         hints |= {"destructive_hint": tool.destructive, "idempotent_hint": tool.idempotent}
-    return types.ToolAnnotations(
-        **{name: value for name, value in hints.items() if value != _DEFAULT_HINTS[name]}
-    )
+    different: dict[str, Any] = {
+        name: value for name, value in hints.items() if value != _DEFAULT_HINTS[name]
+    }
+    return types.ToolAnnotations(**different)
 
 
 def listed_input(schema: Schema) -> Schema:
