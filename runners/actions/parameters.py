@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StrictStr, model_validator
 
-from runners.tools.base import Closed, Whole
+from runners.tools.base import AS_WHOLE, Closed, Whole
 
 MAX_TEXT_LENGTH = 50_000
 MAX_XPATH_LENGTH = 2000
@@ -17,11 +17,14 @@ Scope = Literal["viewport", "document"]
 ClickStrategy = Literal["cdp_mouse", "dom_click"]
 TypeStrategy = Literal["cdp_key", "dom_input"]
 TabId = Annotated[
-    Whole, Field(alias="tabId", ge=0, le=MAX_SAFE_INTEGER, description="As task_start returned it.")
+    int,
+    Field(ge=0, le=MAX_SAFE_INTEGER),
+    AS_WHOLE,
+    Field(alias="tabId", description="As task_start returned it."),
 ]
+Number = Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER), AS_WHOLE]
 ClickId = Annotated[
-    Whole | None,
-    Field(alias="clickId", ge=1, le=MAX_SAFE_INTEGER, description="As an index returned it."),
+    Number | None, Field(alias="clickId", description="As an observation or index returned it.")
 ]
 XPath = Annotated[
     StrictStr | None,

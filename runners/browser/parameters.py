@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, StrictBool, StrictStr, model_validator
 from pydantic.config import JsonDict
 
-from runners.tools.base import Closed, Whole
+from runners.tools.base import AS_WHOLE, Closed, Whole
 
 # Part of the call's time that is not spent on waiting, so that a busy page is still read.
 RESERVE_SECONDS = 2.0
@@ -98,8 +98,9 @@ class ElementReference(Closed):
 
 Purpose = Literal["field", "clickable", "any"]
 LocateTimeout = Annotated[
-    Whole,
+    int,
     Field(ge=0, le=60_000, description="How long to wait for an element that is not present yet."),
+    AS_WHOLE,
 ]
 LOCATE_MS = 5000
 

@@ -46,7 +46,9 @@ def _whole_number(value: object) -> object:
     return int(value)
 
 
-Whole = Annotated[int, BeforeValidator(_whole_number)]
+# Write limits before it in an Annotated type: then the JSON Schema has them as minimum and maximum.
+AS_WHOLE = BeforeValidator(_whole_number)
+Whole = Annotated[int, AS_WHOLE]
 
 
 class SaveArtifact(Protocol):
