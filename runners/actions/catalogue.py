@@ -1,4 +1,4 @@
-"""The browser actions: parameters, result, timeout and effect of each (S1 §4.2).
+"""The browser actions: parameters, result, timeout and effect of each (S1 §4.2, and ours).
 
 docs/browser-actions.md describes them.
 """
@@ -34,6 +34,13 @@ class Action:
         if self.name == TYPE.name:
             return not args.get("submit", False)
         return self.effect != Effect.ONCE
+
+    def may_change_page(self, args: Mapping[str, Any]) -> bool:
+        """Return whether the page may look different after a call with these arguments."""
+        if self.name == FIND_TEXT.name:
+            return bool(args.get("scroll", False))
+        changing_reads = (TASK_START.name, SCROLL.name, WAIT_FOR_TEXT.name)
+        return self.effect != Effect.READ or self.name in changing_reads
 
 
 TASK_START = Action("task_start", params.TaskStart, results.TaskStarted, Effect.READ, 20_000)
@@ -71,6 +78,20 @@ XPATH_SCAN = Action(
 CLICK = Action("browser_click", params.BrowserClick, results.Clicked, Effect.ONCE, 5_000)
 TYPE = Action("browser_type", params.BrowserType, results.Typed, Effect.ONCE, 10_000)
 GET_HTML = Action("browser_get_html", params.BrowserGetHtml, results.HtmlSaved, Effect.READ, 10_000)
+SCROLL = Action("browser_scroll", params.BrowserScroll, results.Scrolled, Effect.READ, 20_000)
+SELECT = Action("browser_select", params.BrowserSelect, results.OptionsSelected, Effect.ONCE, 5_000)
+HOVER = Action("browser_hover", params.BrowserHover, results.Hovered, Effect.AT_LEAST_ONCE, 5_000)
+PRESS_KEY = Action(
+    "browser_press_key", params.BrowserPressKey, results.KeyPressed, Effect.ONCE, 10_000
+)
+GO_BACK = Action("browser_go_back", params.BrowserGoBack, results.WentBack, Effect.ONCE, 20_000)
+DRAG = Action("browser_drag", params.BrowserDrag, results.Dragged, Effect.ONCE, 10_000)
+FIND_TEXT = Action(
+    "browser_find_text", params.BrowserFindText, results.TextFound, Effect.READ, 10_000
+)
+WAIT_FOR_TEXT = Action(
+    "browser_wait_for_text", params.BrowserWaitForText, results.TextAwaited, Effect.READ, 30_000
+)
 
 ACTIONS: Mapping[str, Action] = {
     action.name: action
@@ -86,5 +107,9 @@ ACTIONS: Mapping[str, Action] = {
         CLICK,
         TYPE,
         GET_HTML,
+        SCROLL,
+        GO_BACK,
+        FIND_TEXT,
+        WAIT_FOR_TEXT,
     )
 }

@@ -1,8 +1,10 @@
-"""The parameters of the browser actions (S1 §4.2), in camelCase; unknown keys are rejected."""
+"""The parameters of the browser actions (S1 §4.2 and ours), in camelCase; unknown keys are
+rejected.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictStr, model_validator
 
@@ -12,6 +14,18 @@ MAX_TEXT_LENGTH = 50_000
 MAX_XPATH_LENGTH = 2000
 MAX_SAFE_INTEGER = 2**53 - 1  # larger ones lose precision in JSON
 CLICK_ATTRIBUTE = "data-mimo_click_id"
+MAX_OPTIONS = 50  # that one browser_select selects
+MAX_SCREENS = 50
+MAX_PIXELS = 10_000
+MAX_PRESSES = 50
+_MOVES = "ArrowUp|ArrowDown|ArrowLeft|ArrowRight|Home|End"
+# Keys of the page. Those of a browser (new tab, print, developer tools) and of the clipboard, which
+# all sessions of a worker share, are not among them.
+KEY_PATTERN = (
+    rf"^(?:(?:Shift\+)?(?:Enter|Tab|Space|{_MOVES})|Backspace|Delete|Escape|PageUp|PageDown|[!-~]"
+    rf"|Control\+(?:Shift\+)?(?:{_MOVES}|[zZ])|Control\+(?:Enter|Backspace|Delete|[aAbBiIkKyY])"
+    r"|Alt\+(?:ArrowUp|ArrowDown|Enter))$"
+)
 
 Scope = Literal["viewport", "document"]
 ClickStrategy = Literal["cdp_mouse", "dom_click"]
@@ -167,3 +181,127 @@ class BrowserGetHtml(Closed):
 
     tab_id: TabId
     xpath: XPath = None
+
+
+class _PointedElement(Closed):
+    """An action on one element."""
+
+    tab_id: TabId
+    click_id: ClickId = None
+    xpath: XPath = None
+
+    @model_validator(mode="after")
+    def _has_target(self) -> Self:
+        if self.click_id is None and self.xpath is None:
+            raise ValueError("give clickId or xpath")
+        return self
+
+
+class BrowserScroll(Closed):
+    """What to scroll, and how far: exactly one of screens, to and untilNothingNew, or an element
+    alone, which is scrolled into view.
+    """
+
+    tab_id: TabId
+    click_id: ClickId = None
+    xpath: XPath = None
+    screens: Annotated[int, Field(ge=-MAX_SCREENS, le=MAX_SCREENS), AS_WHOLE] | None = Field(
+        default=None, description="How many screens down; negative: up."
+    )
+    to: Literal["top", "bottom"] | None = None
+    until_nothing_new: StrictBool = Field(
+        default=False,
+        alias="untilNothingNew",
+        description="Scroll down until no more content loads, at most maxScreens.",
+    )
+    max_screens: Whole = Field(default=20, ge=1, le=MAX_SCREENS, alias="maxScreens")
+
+    @model_validator(mode="after")
+    def _has_one_way(self) -> BrowserScroll:
+        ways = [self.screens is not None, self.to is not None, self.until_nothing_new]
+        if sum(ways) > 1:
+            raise ValueError("give only one of screens, to and untilNothingNew")
+        if not any(ways) and self.click_id is None and self.xpath is None:
+            raise ValueError("give screens, to, untilNothingNew, clickId or xpath")
+        return self
+
+
+class BrowserSelect(_PointedElement):
+    """Which options to select in which list."""
+
+    options: list[Annotated[StrictStr, Field(max_length=500)]] = Field(
+        max_length=MAX_OPTIONS,
+        description="Labels or values; several, or none, only where the list allows it. Others are"
+        " deselected.",
+    )
+
+
+class BrowserHover(_PointedElement):
+    """Over which element to move the mouse."""
+
+
+class BrowserPressKey(Closed):
+    """Which key to press, and in which element."""
+
+    tab_id: TabId
+    key: StrictStr = Field(
+        pattern=KEY_PATTERN,
+        description="Enter, Tab, Escape, Space, Backspace, Delete, Home, End, PageUp, PageDown,"
+        " ArrowUp …, a character, or one with Shift+, Control+ or Alt+, such as Control+a.",
+    )
+    click_id: ClickId = None
+    xpath: XPath = None
+    times: Whole = Field(default=1, ge=1, le=MAX_PRESSES)
+
+
+class BrowserGoBack(Closed):
+    """The tab to go back in."""
+
+    tab_id: TabId
+
+
+_Offset = Annotated[int, Field(ge=-MAX_PIXELS, le=MAX_PIXELS), AS_WHOLE]
+
+
+class BrowserDrag(_PointedElement):
+    """What to drag, and where to drop it: on an element, or at a distance in pixels."""
+
+    to_click_id: Number | None = Field(default=None, alias="toClickId")
+    to_xpath: XPath = Field(default=None, alias="toXpath")
+    dx: _Offset | None = Field(default=None, description="Pixels to the right.")
+    dy: _Offset | None = Field(default=None, description="Pixels down.")
+
+    @model_validator(mode="after")
+    def _has_destination(self) -> BrowserDrag:
+        has_element = self.to_click_id is not None or self.to_xpath is not None
+        if has_element == (self.dx is not None or self.dy is not None):
+            raise ValueError("give toClickId or toXpath, or else dx or dy")
+        return self
+
+
+SearchedText = Annotated[
+    StrictStr,
+    Field(
+        min_length=1,
+        max_length=500,
+        pattern=r"\S",
+        description="Upper and lower case and white space do not matter.",
+    ),
+]
+
+
+class BrowserFindText(Closed):
+    """Which text to find on the page."""
+
+    tab_id: TabId
+    text: SearchedText
+    scroll: StrictBool = Field(default=False, description="Scroll to the first match.")
+
+
+class BrowserWaitForText(Closed):
+    """Which text to wait for, and for how long."""
+
+    tab_id: TabId
+    text: SearchedText
+    gone: StrictBool = Field(default=False, description="Wait until the text has disappeared.")
+    timeout_ms: Whole = Field(default=10_000, ge=1, le=30_000, alias="timeoutMs")

@@ -1,4 +1,4 @@
-"""The results of the browser actions (S1 §4.2), in camelCase as JSON."""
+"""The results of the browser actions (S1 §4.2 and ours), in camelCase as JSON."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pydantic import Field
 
 from runners.actions.parameters import ClickStrategy, TypeStrategy
 from runners.tools.base import Closed
+
+MouseStrategy = Literal["cdp_mouse", "dom_events"]
+KeyStrategy = Literal["cdp_key", "dom_events"]
 
 
 class ActionResult(Closed):
@@ -128,3 +131,75 @@ class HtmlSaved(ActionResult):
 
     artifact_id: str = Field(alias="artifactId")
     url: str
+
+
+class Scrolled(ActionResult):
+    """The position after the scrolling.
+
+    Attributes:
+        moved: the position changed.
+        screen: for example "screen 2 of 7"; of the scrolled area if an element was given.
+        at_end: nothing is left below.
+        screens: with untilNothingNew, how many screens were scrolled.
+    """
+
+    moved: bool
+    screen: str
+    at_end: bool = Field(alias="atEnd")
+    screens: int | None = None
+
+
+class OptionsSelected(ActionResult):
+    """The labels of all options that are selected now."""
+
+    selected: list[str]
+
+
+class Hovered(ActionResult):
+    """The mouse is over the element."""
+
+    hovered: Literal[True] = True
+    strategy: MouseStrategy
+
+
+class KeyPressed(ActionResult):
+    """The key was pressed; `focus` names the element that had the focus before."""
+
+    pressed: Literal[True] = True
+    strategy: KeyStrategy
+    focus: str
+
+
+class WentBack(ActionResult):
+    """The earlier page that is shown now."""
+
+    url: str
+    title: str | None = None
+
+
+class Dragged(ActionResult):
+    """The element was dragged and dropped."""
+
+    dragged: Literal[True] = True
+    strategy: MouseStrategy
+
+
+class TextMatch(Closed):
+    """One occurrence: the text around it, its screen, and the nearest usable element."""
+
+    text: str
+    screen: int
+    click_id: int | None = Field(default=None, alias="clickId")
+
+
+class TextFound(ActionResult):
+    """The first occurrences of a text, in view order, and the number of all."""
+
+    total: int
+    matches: list[TextMatch]
+
+
+class TextAwaited(ActionResult):
+    """The text has appeared, or disappeared."""
+
+    found: bool

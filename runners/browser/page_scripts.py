@@ -38,6 +38,8 @@ ACTIONS = (
     "locate",
     "target",
     "click_ids",
+    "scroll",
+    "find_text",
     "markup",
     "synthetic_input",
     "commands",

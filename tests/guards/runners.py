@@ -1870,7 +1870,7 @@ _BROWSER = (
         "The clickId of an element of an earlier document is not reused",
         Patch(
             "runners/browser/action_support/element_index.py",
-            '                task.next_click_id = max(task.next_click_id, answer["nextId"])\n',
+            '                task.next_click_id = max(task.next_click_id, answer.get("nextId", 0))\n',
             "",
         ),
         failing_test=f"{_ELEMENT_INDEX}::test_the_number_of_a_removed_element_is_not_reused",

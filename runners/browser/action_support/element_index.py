@@ -1,7 +1,10 @@
-"""List the usable elements of a task's page (page/click_ids.js)."""
+"""Commands that number elements or read text in all shadow roots of a task's page, the closed ones
+too (page/click_ids.js, page/find_text.js).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from runners.browser.action_support.shadow_dom import expose_closed_roots
@@ -23,25 +26,40 @@ async def index_elements(
     page's `attribute`.
 
     Raises:
+        NavigationTimeout, PageCrashed: As `run_in_all_roots`.
+    """
+    args = {"mode": mode, "scope": scope, "attribute": attribute}
+    answer = await run_in_all_roots(task, ctx, "index", lambda: args)
+    return answer["elements"], _omitted_warning(answer["omitted"])
+
+
+async def run_in_all_roots(
+    task: TaskTab, ctx: ToolContext, command: str, args: Callable[[], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Run a command of the page, after the closed shadow roots for which it asks are exposed.
+
+    `args` is called before each attempt. If the page navigates to another document, the command is
+    run there.
+
+    Raises:
         NavigationTimeout: The page does not answer, or keeps navigating.
         PageCrashed: The page is lost.
     """
     for _ in range(ROUNDS):
-        args = {"mode": mode, "scope": scope, "attribute": attribute, "firstId": task.next_click_id}
+        request = {**args(), "firstId": task.next_click_id}
         seconds = max(0.1, ctx.seconds_left() - RESERVE_SECONDS)
         try:
-            answer = await run_command(task.tab, "index", args, seconds=seconds)
+            answer = await run_command(task.tab, command, request, seconds=seconds)
             if not answer["closedHosts"]:
-                task.next_click_id = max(task.next_click_id, answer["nextId"])
-                return answer["elements"], _omitted_warning(answer["omitted"])
+                task.next_click_id = max(task.next_click_id, answer.get("nextId", 0))
+                return answer
             await expose_closed_roots(task.tab, seconds=min(EXPOSE_SECONDS, seconds))
         except ContextLost:
             continue
         except TimeoutError:
             break
     raise NavigationTimeout(
-        "The page keeps changing, so its elements could not be listed.",
-        details={"url": task.tab.page.url},
+        "The page keeps changing, so it could not be read.", details={"url": task.tab.page.url}
     )
 
 

@@ -62,10 +62,10 @@ class Interactor:
                 have had an effect.
         """
         for _ in range(MAX_MISSES):
-            element = await self._locate(locator, "clickable", will_click=True)
+            element = await self.locate(locator, "clickable", will_click=True)
             if element.key:
-                with _effect_unknown():
-                    await self._run("focus")
+                with effect_unknown():
+                    await self.run("focus")
                 await self.press_key(element.key, element)
                 return element
             outcome = await self._click_at(element)
@@ -85,12 +85,12 @@ class Interactor:
             InvalidTarget: The field does not accept this value.
             NavigationTimeout, PageCrashed: The page failed; details.effect as for `click`.
         """
-        field = await self._locate(locator, "field")
+        field = await self.locate(locator, "field")
         try:
             if field.way in ("toggle", "radio"):
                 return field, await self._toggle(field, value)
             if field.way == "choice":
-                _require_option(await self._run("chooseOption", value), field)
+                _require_option(await self.run("chooseOption", value), field)
             elif field.way == "set":
                 await self._set(field, value)
             elif field.way in ("text", "rich"):
@@ -110,14 +110,14 @@ class Interactor:
         Raises:
             NavigationTimeout, PageCrashed: As `click`.
         """
-        with _effect_unknown():
-            pressing = self._device.press_key(key, self._document_check(element))
+        with effect_unknown():
+            pressing = self._device.press_key(key, self.document_check(element))
             try:
-                await self.tab.perform(pressing, seconds=self._seconds_left(INPUT_SECONDS))
+                await self.tab.perform(pressing, seconds=self.seconds_left(INPUT_SECONDS))
             except NavigatedAway:
                 raise _navigated("unknown") from None
 
-    async def _locate(
+    async def locate(
         self, locator: ElementLocator | None, purpose: Purpose, *, will_click: bool = False
     ) -> LocatedElement:
         try:
@@ -135,7 +135,7 @@ class Interactor:
         self.check_url(element.url)
         return element
 
-    def _document_check(self, element: LocatedElement) -> DocumentCheck:
+    def document_check(self, element: LocatedElement) -> DocumentCheck:
         """Return a function that checks that the page still shows the element's document."""
 
         def is_current() -> bool:
@@ -150,10 +150,10 @@ class Interactor:
         If nothing was clicked, it returns `missed`, or `left` if the page navigates away.
         """
         x, y = element.point or (0.0, 0.0)
-        with _effect_unknown():
-            clicking = self._device.click(x, y, self._document_check(element))
+        with effect_unknown():
+            clicking = self._device.click(x, y, self.document_check(element))
             try:
-                await self.tab.perform(clicking, seconds=self._seconds_left(INPUT_SECONDS))
+                await self.tab.perform(clicking, seconds=self.seconds_left(INPUT_SECONDS))
             except NavigatedAway:
                 return "left"
             return await self._click_outcome()
@@ -171,7 +171,7 @@ class Interactor:
         A page whose navigation does not finish may not answer any more.
         """
         is_leaving = self.tab.is_leaving
-        seconds = self._seconds_left(LEAVING_SECONDS if is_leaving else INPUT_SECONDS)
+        seconds = self.seconds_left(LEAVING_SECONDS if is_leaving else INPUT_SECONDS)
         try:
             return str((await run_command(self.tab, "clickOutcome", seconds=seconds))["outcome"])
         except ContextLost:
@@ -182,12 +182,12 @@ class Interactor:
             raise
 
     async def _toggle(self, field: LocatedElement, value: str) -> list[str]:
-        toggle = await self._run("needsClick", value)
+        toggle = await self.run("needsClick", value)
         _require_option(toggle, field)
         if not toggle["needsClick"]:
             return []
         for _ in range(MAX_MISSES):
-            point = await self._run("reachTarget")
+            point = await self.run("reachTarget")
             if point.get("reason"):
                 raise ElementNotFound(
                     "The box cannot be clicked: another element covers it.",
@@ -203,14 +203,14 @@ class Interactor:
     async def _unchanged_warning(self, field: LocatedElement, before: str) -> list[str]:
         """Return a warning if a click did not change a box."""
         try:
-            is_same = (await self._run("shownValue"))["value"] == before
+            is_same = (await self.run("shownValue"))["value"] == before
         except (ContextLost, NavigationTimeout):
             return []
         label = field.match["label"]
         return [f"“{label}” was clicked, but its state did not change."] if is_same else []
 
     async def _set(self, field: LocatedElement, value: str) -> None:
-        shown = (await self._run("setValue", value))["value"]
+        shown = (await self.run("setValue", value))["value"]
         if value and not shown:
             raise InvalidTarget(
                 f"The {field.match['type']} field “{field.match['label']}” does not accept this"
@@ -220,20 +220,20 @@ class Interactor:
 
     async def _type(self, field: LocatedElement, value: str, *, is_secret: bool) -> list[str]:
         try:
-            await self._run("focus")
+            await self.run("focus")
         except ContextLost:
             raise _navigated("none") from None
-        is_current, device = self._document_check(field), self._device
+        is_current, device = self.document_check(field), self._device
         typing = (
             device.type_text(value, is_current) if value else device.press_key("Delete", is_current)
         )
         try:
-            await self.tab.perform(typing, seconds=self._seconds_left(TYPE_SECONDS))
+            await self.tab.perform(typing, seconds=self.seconds_left(TYPE_SECONDS))
         except TimeoutError:
             raise _hangs(effect="unknown") from None
         except NavigatedAway as away:
             raise _navigated("unknown" if away.has_started else "none") from None
-        shown = (await self._run("shownValue"))["value"]
+        shown = (await self.run("shownValue"))["value"]
         return self._differences(field, value, shown, is_secret=is_secret or field.is_secret)
 
     @staticmethod
@@ -255,11 +255,11 @@ class Interactor:
     def _device(self) -> InputDevice:
         return self.device or PlaywrightInput(self.tab.page)
 
-    async def _run(self, command: str, args: object = None) -> dict[str, Any]:
-        seconds = self._seconds_left(INPUT_SECONDS)
+    async def run(self, command: str, args: object = None) -> dict[str, Any]:
+        seconds = self.seconds_left(INPUT_SECONDS)
         return await run_command(self.tab, command, args, seconds=seconds)
 
-    def _seconds_left(self, at_most: float) -> float:
+    def seconds_left(self, at_most: float) -> float:
         return max(0.1, min(at_most, self.deadline - time.monotonic()))
 
 
@@ -299,7 +299,7 @@ def _navigated(effect: str) -> PageCrashed:
 
 
 @contextlib.contextmanager
-def _effect_unknown() -> Any:
+def effect_unknown() -> Any:
     """Set details.effect of failures inside to `unknown`: the input may have had an effect."""
     try:
         yield

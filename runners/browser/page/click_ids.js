@@ -123,6 +123,13 @@ const possibleClosedHosts = (roots) => {
   return found;
 };
 
+// The number of elements whose closed roots the caller has to expose first.
+const unopenedHosts = (roots = findRoots(document)) => {
+  const hosts = possibleClosedHosts(roots);
+  globalThis.continuityClosedHosts = hosts;
+  return hosts.length;
+};
+
 const MODES = {
   mark: (found, { attribute, firstId }, roots, secrets) => {
     clickIds.next = Math.max(clickIds.next, firstId);
@@ -138,9 +145,8 @@ const MODES = {
 };
 const index = (args) => {
   const roots = findRoots(document);
-  const hosts = possibleClosedHosts(roots);
-  globalThis.continuityClosedHosts = hosts;
-  if (hosts.length) return { closedHosts: hosts.length };
+  const hosts = unopenedHosts(roots);
+  if (hosts) return { closedHosts: hosts };
   const found = usableNow(roots, args.scope);
   const secrets = findSecrets(roots.map(({ root }) => root));
   const elements = MODES[args.mode](found.slice(0, INDEX_LIMIT), args, roots, secrets);

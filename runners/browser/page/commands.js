@@ -143,6 +143,7 @@ const fingerprint = () => {
 
 const COMMANDS = {
   index, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields,
+  scroll, findText, waitForText,
 };
 // Commands for the located element. If the document was replaced since, there is none.
 const NEEDS_TARGET = new Set([

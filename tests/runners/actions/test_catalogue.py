@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from decisions.validation.json_schema import schema_of
 from runners.actions.catalogue import ACTIONS, CLICK, TYPE
 from runners.actions.results import Clicked, TaskStarted
+from runners.tools.base import Effect
 from runners.tools.registry import get_tool, list_actions, list_tools
 
 # Required parameters, optional parameters and timeouts from agent.md and S1 §4.2.
@@ -31,6 +32,17 @@ SEED: dict[str, tuple[list[str], list[str], int]] = {
         10_000,
     ),
     "browser_get_html": (["tabId"], ["xpath"], 10_000),
+}
+# The same of the actions that the seed does not have.
+OURS: dict[str, tuple[list[str], list[str], int]] = {
+    "browser_scroll": (
+        ["tabId"],
+        ["clickId", "maxScreens", "screens", "to", "untilNothingNew", "xpath"],
+        20_000,
+    ),
+    "browser_go_back": (["tabId"], [], 20_000),
+    "browser_find_text": (["tabId", "text"], ["scroll"], 10_000),
+    "browser_wait_for_text": (["tabId", "text"], ["gone", "timeoutMs"], 30_000),
 }
 INVALID_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("browser_click", {"clickId": 1}),
@@ -54,13 +66,22 @@ INVALID_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("browser_screenshot", {"tabId": -1}),
     ("browser_screenshot", {"tabId": 2**53}),
     ("task_start", {"tabId": 7}),
+    ("browser_scroll", {"tabId": 7}),
+    ("browser_scroll", {"tabId": 7, "screens": 1, "to": "top"}),
+    ("browser_scroll", {"tabId": 7, "screens": 51}),
+    ("browser_scroll", {"tabId": 7, "screens": 1.5}),
+    ("browser_scroll", {"tabId": 7, "to": "left"}),
+    ("browser_scroll", {"tabId": 7, "untilNothingNew": True, "maxScreens": 0}),
+    ("browser_find_text", {"tabId": 7, "text": " "}),
+    ("browser_find_text", {"tabId": 7, "text": "x" * 501}),
+    ("browser_wait_for_text", {"tabId": 7, "text": "x", "timeoutMs": 30_001}),
     ("task_stop", {"closeTab": "yes"}),
 ]
 
 
-@pytest.mark.parametrize("name", SEED)
+@pytest.mark.parametrize("name", SEED | OURS)
 def test_an_action_has_exactly_the_parameters_and_timeout_of_the_seed(name: str) -> None:
-    required, optional, timeout_ms = SEED[name]
+    required, optional, timeout_ms = (SEED | OURS)[name]
     schema = schema_of(ACTIONS[name].parameters)
     assert sorted(schema.get("required", [])) == required
     assert sorted(schema["properties"]) == sorted(required + optional)
@@ -68,8 +89,18 @@ def test_an_action_has_exactly_the_parameters_and_timeout_of_the_seed(name: str)
     assert ACTIONS[name].timeout_ms == timeout_ms
 
 
-def test_the_catalogue_has_exactly_the_seeds_actions() -> None:
-    assert set(ACTIONS) == set(SEED)
+def test_the_catalogue_has_exactly_the_seeds_actions_and_ours() -> None:
+    assert set(ACTIONS) == set(SEED | OURS)
+
+
+def test_actions_after_which_the_page_may_look_different_are_known() -> None:
+    reads = {name for name, action in ACTIONS.items() if not action.may_change_page({})}
+    assert reads == {name for name, action in ACTIONS.items() if action.effect == Effect.READ} - {
+        "task_start",
+        "browser_scroll",
+        "browser_wait_for_text",
+    }
+    assert ACTIONS["browser_find_text"].may_change_page({"text": "x", "scroll": True})
 
 
 @pytest.mark.parametrize(("name", "args"), INVALID_PARAMETERS, ids=lambda value: str(value)[:40])
@@ -109,9 +140,9 @@ def test_actions_are_registered_but_not_listed_as_tools() -> None:
     assert get_tool("browser_click") is not None
 
 
-def test_only_a_click_and_a_submit_are_not_idempotent() -> None:
+def test_input_and_going_back_are_not_idempotent() -> None:
     once = {name for name, spec in ACTIONS.items() if not spec.is_idempotent({"submit": True})}
-    assert once == {CLICK.name, TYPE.name}
+    assert once == {CLICK.name, TYPE.name, "browser_go_back"}
     assert TYPE.is_idempotent({"text": "x"})
 
 
@@ -121,4 +152,4 @@ def test_the_actions_import_neither_playwright_nor_django() -> None:
         " 'playwright' in sys.modules, 'django' in sys.modules)"
     )
     output = subprocess.check_output([sys.executable, "-c", probe], text=True)
-    assert output.split() == ["11", "False", "False"]
+    assert output.split() == [str(len(ACTIONS)), "False", "False"]

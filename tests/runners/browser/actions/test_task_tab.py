@@ -24,6 +24,13 @@ pytest_plugins = ["tests.support.browser.browser_fixtures"]
 ARGS: dict[str, dict[str, Any]] = {
     "browser_click": {"clickId": 1},
     "browser_type": {"clickId": 1, "text": "x"},
+    "browser_scroll": {"screens": 1},
+    "browser_select": {"clickId": 1, "options": ["x"]},
+    "browser_hover": {"clickId": 1},
+    "browser_press_key": {"key": "Enter"},
+    "browser_drag": {"clickId": 1, "dx": 10},
+    "browser_find_text": {"text": "x"},
+    "browser_wait_for_text": {"text": "x"},
 }
 TAB_ACTIONS = [name for name in ACTIONS if name.startswith("browser_")]
 

@@ -1,0 +1,69 @@
+"""The action `browser_scroll`: scroll the task's page, or an area of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import SCROLL
+from runners.actions.parameters import BrowserScroll
+from runners.actions.registration import action
+from runners.actions.results import Scrolled
+from runners.browser.action_support.task_tab import TaskTab, check_page_address, task_tab
+from runners.browser.errors import ContextLost
+from runners.browser.interaction.locator import run_command
+from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.browser.parameters import ElementReference
+from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout
+from runners.tools.base import ToolContext
+
+MAX_DOCUMENTS = 3
+SETTLE_SECONDS = 2.5  # of the action's time, for the page's answer after the last movement
+_STOPPED = {
+    "screens": "The scrolling ended after {screens} screens; there is more below.",
+    "time": "The scrolling ended after {screens} screens, because its time was up; there may be"
+    " more below.",
+}
+
+
+@action(SCROLL, kind="browser")
+async def browser_scroll(args: BrowserScroll, ctx: ToolContext) -> Mapping[str, Any]:
+    """Scroll the task's page: by `screens`, `to` an end, or `untilNothingNew`. An element (clickId
+    or xpath) alone is scrolled into view; with one of these, the list around it is scrolled.
+    """
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
+        answer = await _scroll(task, args, ctx)
+        check_page_address(task.tab.page.url, ctx)
+    stopped = answer.pop("stopped", "")
+    warnings = [_STOPPED[stopped].format(screens=answer["screens"])] if stopped else []
+    return Scrolled.model_validate({**answer, "warnings": warnings}).as_output()
+
+
+async def _scroll(task: TaskTab, args: BrowserScroll, ctx: ToolContext) -> dict[str, Any]:
+    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    has_target = args.click_id is not None or args.xpath is not None
+    for _ in range(MAX_DOCUMENTS):
+        seconds = max(0.1, ctx.seconds_left() - RESERVE_SECONDS)
+        request = {
+            "locator": target.model_dump() if has_target else None,
+            "screens": args.screens,
+            "to": args.to,
+            "untilNothingNew": args.until_nothing_new,
+            "maxScreens": args.max_screens,
+            "timeoutMs": round(max(0.1, seconds - SETTLE_SECONDS) * 1000),
+        }
+        try:
+            answer = await run_command(task.tab, "scroll", request, seconds=seconds)
+        except ContextLost:
+            continue
+        if answer.get("problem") == "bad_xpath":
+            raise InvalidTarget(f"xpath: {args.xpath} is not a valid XPath of elements.")
+        if "problem" in answer:
+            raise ElementNotFound(
+                f"No element on the page matches {target}.",
+                details={"reason": answer["problem"], "url": task.tab.page.url},
+            )
+        return answer
+    raise NavigationTimeout(
+        "The page keeps navigating to other documents.", details={"url": task.tab.page.url}
+    )
