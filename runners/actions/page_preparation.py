@@ -27,8 +27,9 @@ async def prepare_page(
     """Wait until the page has loaded, then take a screenshot and its text, in up to two attempts.
 
     The output has `screenshot` and `readability` (the outputs of these actions), `missing` (the one
-    that failed) and `warnings`. A page that does not finish loading is used as it is. The error is
-    PAGE_PREP_FAILED if both failed, or the error of an action that found no page to prepare.
+    that failed), `warnings`, and `downloads` that finished meanwhile, if any. A page that does not
+    finish loading is used as it is. The error is PAGE_PREP_FAILED if both failed, or the error of
+    an action that found no page to prepare.
     """
     args = {"tabId": tab_id}
     loaded = await perform(WAIT_FOR_LOADED.name, args)
@@ -47,10 +48,13 @@ async def prepare_page(
                 return results[part]
         if not any(_may_attempt(result) for result in results.values()):
             break
-    return _combine(results, warnings)
+    downloads = (loaded.output or {}).get("downloads")
+    return _combine(results, warnings, {"downloads": downloads} if downloads else {})
 
 
-def _combine(results: Mapping[str, ToolResult], warnings: list[str]) -> ToolResult:
+def _combine(
+    results: Mapping[str, ToolResult], warnings: list[str], more: Mapping[str, Any]
+) -> ToolResult:
     failed = {part: result for part, result in results.items() if not result.ok}
     if len(failed) == len(PARTS):
         causes = {part: (result.error or {}).get("errorCode") for part, result in failed.items()}
@@ -59,7 +63,7 @@ def _combine(results: Mapping[str, ToolResult], warnings: list[str]) -> ToolResu
             details={"causes": causes},
         )
         return ToolResult(ok=False, error=both.as_dict())
-    output: dict[str, Any] = {}
+    output = dict(more)
     for part, result in results.items():
         data = dict(result.output or {})
         warnings += data.pop("warnings", [])

@@ -24,7 +24,30 @@ class ActionResult(Closed):
         return data if data["warnings"] else {k: v for k, v in data.items() if k != "warnings"}
 
 
-class TaskStarted(ActionResult):
+class DownloadedFile(Closed):
+    """A file that the page downloaded, stored as an artifact.
+
+    Attributes:
+        text: the start of the text of a text file or a PDF; with `truncated` there is more, in the
+            artifact, or for a PDF in `text_artifact_id`.
+    """
+
+    artifact_id: str = Field(alias="artifactId")
+    file_name: str = Field(alias="fileName")
+    bytes: int
+    media_type: str = Field(alias="mediaType")
+    text: str | None = None
+    truncated: Literal[True] | None = None
+    text_artifact_id: str | None = Field(default=None, alias="textArtifactId")
+
+
+class MayDownload(ActionResult):
+    """A result of an action that may start downloads."""
+
+    downloads: list[DownloadedFile] | None = None
+
+
+class TaskStarted(MayDownload):
     """The tab on which the task's actions work."""
 
     tab_id: int = Field(alias="tabId")
@@ -45,7 +68,7 @@ class TaskStopped(ActionResult):
     stopped: Literal[True] = True
 
 
-class PageLoaded(ActionResult):
+class PageLoaded(MayDownload):
     """The page and its resources have loaded."""
 
     status: Literal["complete"] = "complete"
@@ -112,14 +135,14 @@ class XpathScan(ActionResult):
     elements: list[ScannedElement]
 
 
-class Clicked(ActionResult):
+class Clicked(MayDownload):
     """The element was clicked with this strategy."""
 
     clicked: Literal[True] = True
     strategy: ClickStrategy
 
 
-class Typed(ActionResult):
+class Typed(MayDownload):
     """The field was filled with this strategy."""
 
     typed: Literal[True] = True

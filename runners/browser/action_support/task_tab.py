@@ -81,8 +81,9 @@ class TaskTab:
             await wait_for_next_document(self.tab, until)
 
     async def close(self) -> None:
-        """Drop the CDP session; it ends with its page."""
+        """Drop the CDP session, which ends with its page, and keep no more downloads."""
         self.detach()
+        self.tab.downloads.is_keeping = False
 
 
 async def _opened(opening: object) -> CDPSession:

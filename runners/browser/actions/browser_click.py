@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.actions.catalogue import CLICK
-from runners.actions.parameters import BrowserClick
+from runners.actions.parameters import BrowserClick, ClickStrategy
 from runners.actions.registration import action
 from runners.actions.results import Clicked
+from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.input_strategy import with_input_strategy
 from runners.browser.action_support.task_tab import page_notices, task_tab
 from runners.browser.parameters import ElementReference
@@ -24,10 +25,11 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
 
     The element is scrolled into view first (this is how to scroll: click something far down). The
     action waits shortly until it stops moving and nothing covers it; no other element is ever
-    clicked. What would open in a new tab opens in this one. The mouse is real unless `strategy` is
-    dom_click, or real input is not available: then `warnings` say so. Fails with ELEMENT_NOT_FOUND
-    if the element is gone, covered or disabled; for other failures, details.effect tells whether
-    anything was clicked.
+    clicked. What would open in a new tab opens in this one. A file that the click downloads is
+    stored; if its `text` is truncated, read on in the artifact. The mouse is real unless `strategy`
+    is dom_click, or real input is not available: then `warnings` say so. Fails with
+    ELEMENT_NOT_FOUND if the element is gone, covered or disabled; for other failures,
+    details.effect tells whether anything was clicked.
     """
     target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     async with task_tab(ctx, args.tab_id) as task:
@@ -39,5 +41,7 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
             locate_ms=LOCATE_MS,
             dialog=args.dialog,
         )
-        warnings += page_notices(task, ctx)
-    return Clicked(strategy="cdp_mouse" if by_cdp else "dom_click", warnings=warnings).as_output()
+        downloads, download_warnings = await store_downloads(task, ctx)
+        warnings += download_warnings + page_notices(task, ctx)
+    strategy: ClickStrategy = "cdp_mouse" if by_cdp else "dom_click"
+    return Clicked(strategy=strategy, downloads=downloads, warnings=warnings).as_output()

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.actions.catalogue import TYPE
-from runners.actions.parameters import BrowserType
+from runners.actions.parameters import BrowserType, TypeStrategy
 from runners.actions.registration import action
 from runners.actions.results import Typed
+from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.input_strategy import with_input_strategy
 from runners.browser.action_support.task_tab import page_notices, task_tab
 from runners.browser.interaction.interactor import Interactor
@@ -53,9 +54,11 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
             locate_ms=LOCATE_MS,
             dialog=args.dialog,
         )
-        warnings += [ctx.mask(warning) for warning in fill_warnings] + page_notices(task, ctx)
-    by_keys = by_cdp and way not in BY_SCRIPT
-    return Typed(strategy="cdp_key" if by_keys else "dom_input", warnings=warnings).as_output()
+        downloads, download_warnings = await store_downloads(task, ctx)
+        warnings += [ctx.mask(warning) for warning in fill_warnings]
+        warnings += download_warnings + page_notices(task, ctx)
+    strategy: TypeStrategy = "cdp_key" if by_cdp and way not in BY_SCRIPT else "dom_input"
+    return Typed(strategy=strategy, downloads=downloads, warnings=warnings).as_output()
 
 
 def _navigation_warning(lost: PageCrashed, target: str) -> str:

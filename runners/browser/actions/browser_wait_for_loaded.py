@@ -10,6 +10,7 @@ from runners.actions.catalogue import WAIT_FOR_LOADED
 from runners.actions.parameters import BrowserWaitForLoaded
 from runners.actions.registration import action
 from runners.actions.results import PageLoaded
+from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.page_ready import wait_for_document
 from runners.browser.action_support.task_tab import page_notices, task_tab
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
@@ -24,7 +25,8 @@ async def browser_wait_for_loaded(
     args: BrowserWaitForLoaded, ctx: ToolContext
 ) -> Mapping[str, Any]:
     """Wait until the task's page has loaded, with its images and styles, including a page to which
-    the last click or key navigates. Fails with NAVIGATION_TIMEOUT after `timeoutMs`.
+    the last click or key navigates, and until its downloads have finished. Fails with
+    NAVIGATION_TIMEOUT after `timeoutMs`.
     """
     async with task_tab(ctx, args.tab_id) as task:
         seconds = min(args.timeout_ms / 1000, max(0.1, ctx.seconds_left() - RESERVE_SECONDS))
@@ -32,7 +34,8 @@ async def browser_wait_for_loaded(
         await task.wait_for_navigation(deadline)
         await wait_for_document(task.tab, wholly=True, until=deadline)
         task.tab.mark_settled()
-        warnings = page_notices(task, ctx)
+        downloads, warnings = await store_downloads(task, ctx, until=deadline)
+        warnings += page_notices(task, ctx)
         if task.tab.page.url.startswith(ERROR_PAGE):
             warnings.append(NOT_OPENED)
-    return PageLoaded(warnings=warnings).as_output()
+    return PageLoaded(downloads=downloads, warnings=warnings).as_output()

@@ -12,6 +12,7 @@ from runners.actions.own_pages import refuse_own_page
 from runners.actions.parameters import TaskStart
 from runners.actions.registration import action
 from runners.actions.results import TaskStarted
+from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.page_ready import open_address
 from runners.browser.action_support.task_tab import (
     EMPTY_PAGE,
@@ -26,6 +27,7 @@ from runners.browser.errors import browser_errors, browser_lost
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.session.session import OpenBrowserSession
 from runners.browser.session.tab import Tab
+from runners.errors import ToolFailed
 from runners.network.address import check_address
 from runners.tools.base import ToolContext
 
@@ -64,11 +66,12 @@ async def _open(
     tab.take_notices()  # discard those of the previous page
     title, warnings = "", list[str]()
     if url is not None:
-        title, warnings = await open_address(tab, url, until=ctx.deadline - RESERVE_SECONDS)
+        title, warnings = await _open_address(tab, url, until=ctx.deadline - RESERVE_SECONDS)
     elif not args.reuse_existing_tab and tab.requested_url:
         await tab.navigate(EMPTY_PAGE, seconds=ctx.seconds_left())
     check_page_address(tab.page.url, ctx)
-    warnings += page_notices(task, ctx)
+    downloads, download_warnings = await store_downloads(task, ctx)
+    warnings += download_warnings + page_notices(task, ctx)
     if args.group_title is not None:
         warnings.append("This browser has no tab groups; groupTitle was ignored.")
     started = TaskStarted(
@@ -76,9 +79,25 @@ async def _open(
         windowId=await _window_of(task),
         url=tab.page.url,
         title=title or None,
+        downloads=downloads,
         warnings=warnings,
     )
     return started.as_output()
+
+
+async def _open_address(tab: Tab, url: str, *, until: float) -> tuple[str, list[str]]:
+    """Open a URL, and return its title and warnings; the tab keeps its page if it is a download.
+
+    Raises:
+        ToolFailed: As `open_address`.
+    """
+    try:
+        return await open_address(tab, url, until=until)
+    except ToolFailed as failed:
+        if failed.details.get("reason") != "download":
+            raise
+        tab.mark_settled()
+        return await tab.page.title(), []
 
 
 def _task_of(session: OpenBrowserSession, tab: Tab) -> TaskTab:
@@ -88,6 +107,7 @@ def _task_of(session: OpenBrowserSession, tab: Tab) -> TaskTab:
         return current
     task = TaskTab(tab, MIN_TAB_ID + secrets.randbelow(TAB_IDS))
     session.resources[TASK_TAB] = task
+    tab.downloads.is_keeping = True
     return task
 
 

@@ -86,6 +86,11 @@ class PageWatch:
         if len(self._notices) < MAX_NOTICES:
             self._notices.append(notice)
 
+    def withdraw_notice(self, notice: str) -> None:
+        """Remove a notice that has proved wrong, if it was not taken yet."""
+        if notice in self._notices:
+            self._notices.remove(notice)
+
     def take_notices(self) -> list[str]:
         """Return what the page did by itself since the last call, one sentence each.
 

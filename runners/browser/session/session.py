@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from runners.browser.errors import browser_errors, browser_lost, no_page_open
 from runners.browser.page_scripts import activity_script
 from runners.browser.session.closing import CLOSE_SECONDS, SessionResource, wait_closed
+from runners.browser.session.downloads import discard
 from runners.browser.session.refused_requests import late_warnings
 from runners.browser.session.tab import Tab
 from runners.browser.tracing.trace import TraceFolder, Tracer
@@ -20,7 +21,7 @@ from runners.network.proxy import EgressProxy
 from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext
+    from playwright.async_api import Browser, BrowserContext, Download, Page
 
 logger = logging.getLogger(__name__)
 
@@ -309,13 +310,26 @@ class OpenBrowserSession:
         context = await browser.new_context(
             proxy=self._proxy.settings() if self._proxy else None,
             viewport={"width": 1280, "height": 720},
-            accept_downloads=False,
+            accept_downloads=True,  # each is deleted, unless its tab keeps it
             permissions=[],
             storage_state=cast(Any, self.storage),
         )
+        context.on("page", self._on_page)
         await context.add_init_script(activity_script())
         await self.tracer.follow(context)
         return context
+
+    def _on_page(self, page: Page) -> None:
+        page.on("download", lambda file: self._on_download(page, file))
+
+    def _on_download(self, page: Page, file: Download) -> None:
+        tab = next((tab for tab in self._tabs if tab.page is page), None)
+        if tab is not None:
+            tab.downloads.on_file(file)
+        else:
+            discarding = asyncio.create_task(discard(file))
+            self._closings.add(discarding)
+            discarding.add_done_callback(self._closings.discard)
 
     async def _close_proxy(self) -> None:
         if self._proxy is not None:

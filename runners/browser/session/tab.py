@@ -32,6 +32,7 @@ from runners.browser.page_scripts import (
 )
 from runners.browser.session.closing import close_page
 from runners.browser.session.crashes import PageWatch, countdown
+from runners.browser.session.downloads import Downloads
 from runners.browser.session.refused_requests import RefusedRequests
 from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, ToolFailed
 
@@ -66,6 +67,8 @@ class Tab:
         parsed_at: when the current document was parsed; None while it is not.
         documents: the number of documents (of the page, not of frames) that it has shown.
         shown_since: when the current document was committed.
+        downloads: those that its page started.
+        stayed_at: when a navigation last returned no page; a download may be about to start.
         is_leaving: whether a navigation to another document has started and is not committed yet.
     """
 
@@ -86,11 +89,13 @@ class Tab:
         self.documents = 0
         self.shown_since = 0.0
         self.is_leaving = False
-        self._leaving_to = ""
+        self.stayed_at = 0.0
+        self._leaving_to = self._stay_notice = ""
         self._is_dirty = False
         self._committed = asyncio.Event()  # the document of the last `navigate`
         self._global: str | None = None  # id of the isolated world's global object
         self._watch = PageWatch(page)
+        self.downloads = Downloads(cdp, self._watch.add_notice)
         # Requests of local sessions are never refused, so that nothing needs to be recorded.
         self._refusals = (
             RefusedRequests(page, failed_connections, self._watch.fail)
@@ -102,6 +107,7 @@ class Tab:
         for event in ("frameRequestedNavigation", "frameStartedNavigating"):
             cdp.on(f"Page.{event}", lambda params: self._on_navigation(params, True))
         cdp.on("Page.windowOpen", self._on_window_open)
+        cdp.on("Page.downloadWillBegin", self._on_download)
         cdp.on("Page.frameNavigated", self._on_document)
         cdp.on("Page.frameStoppedLoading", lambda params: self._on_navigation(params, False))
 
@@ -407,12 +413,15 @@ class Tab:
         if params.get("frameId") != self._frame_id or is_same or is_other_tab:
             return
         if self.is_leaving and not is_leaving and self._leaving_to:
-            self._watch.add_notice(
-                f"The page navigated to {self._leaving_to}, which returned no page: a download or"
-                " an empty response."
-            )
+            self.stayed_at, self._stay_notice = time.monotonic(), _stay_notice(self._leaving_to)
+            self._watch.add_notice(self._stay_notice)
         self._leaving_to = params.get("url", self._leaving_to)[:500] if is_leaving else ""
         self.is_leaving = is_leaving
+
+    def _on_download(self, _: dict[str, Any]) -> None:
+        if self.downloads.is_keeping:  # it is reported as a download
+            self._leaving_to = ""
+            self._watch.withdraw_notice(self._stay_notice)
 
     def _on_window_open(self, params: dict[str, Any]) -> None:
         url = f" with {params['url'][:500]}" if params.get("url", "").startswith("http") else ""
@@ -436,6 +445,10 @@ class Tab:
 
     def _on_parsed(self, _: Page) -> None:
         self.parsed_at = time.monotonic()
+
+
+def _stay_notice(url: str) -> str:
+    return f"The page navigated to {url}, which returned no page: a download or an empty response."
 
 
 def _call_installed(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Events of a page are reported: dialogs, windows, downloads, pages that cannot be opened."""
+"""Events of a page are reported: dialogs, windows, pages that cannot be opened."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup, start_on_url
 
 pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
-FILE = {"Content-Disposition": "attachment; filename=bill.bin"}
-NO_PAGE = "The page navigated to {}, which returned no page: a download or an empty response."
 
 
 def prepared(page: TaskPage) -> dict[str, object]:
@@ -36,18 +33,6 @@ def warnings_of_click(page: TaskPage, text: str) -> list[str]:
         page.evaluate("new Promise((done) => setTimeout(done, 50))")
         warnings += page("wait_for_loaded").get("warnings", ())
     return warnings
-
-
-@pytest.mark.slow
-def test_a_download_after_a_click_is_reported_and_the_page_is_read_at_once(
-    reader: Reader, page_server: PageServer
-) -> None:
-    page_server.add("/bill", PageResponse(b"x", mime="application/octet-stream", headers=FILE))
-    page = start_on_markup(reader, page_server, "<a href=/bill>Bill</a><p>Your bills.")
-    assert warnings_of_click(page, "Bill") == [NO_PAGE.format(page_server.url("/bill"))]
-    output = page("readability_extract")
-    assert "Your bills." in output["markdown"]
-    assert "warnings" not in output
 
 
 @pytest.mark.slow

@@ -208,10 +208,9 @@ def test_a_page_that_hangs_is_replaced_although_the_next_page_never_answers(
     reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tab, "HANG_SECONDS", 0.3)
+    page = start_on_markup(reader, page_server, "<p>x")
     hangs = "const ask = new XMLHttpRequest(); ask.open('GET', '/never', false); ask.send()"
-    page = start_on_markup(
-        reader, page_server, f"<script>setTimeout(() => {{ {hangs} }}, 50)</script>"
-    )
+    page.evaluate(f"void setTimeout(() => {{ {hangs} }}, 0)")
     wait_until(lambda: page_server.hits["/never"])
     url = page_server.url("/plain")
     error = reader.call("task_start", url=url, reuseExistingTab=True).error or {}

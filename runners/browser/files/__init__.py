@@ -1,0 +1,1 @@
+"""The text of files that pages download; nothing here knows pages."""
