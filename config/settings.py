@@ -17,7 +17,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config import home, web
-from config.llm import llm_settings, max_cost_usd
+from config.llm import llm_settings, max_cost_usd, time_zone
 from runners.network.allowlist import parse_allowed_networks
 from runners.workspace.workspace import WorkspacePolicy
 
@@ -192,6 +192,8 @@ LLM = llm_settings(
     api_key=env.str("CONTINUITY_LLM_API_KEY", "").strip(),
     # US dollars per million input and output tokens, such as "1.25/10"; empty: costs are unknown.
     price=env.str("CONTINUITY_LLM_PRICE", "").strip(),
+    # The same of input tokens that the server reads from its prompt cache, and writes to it.
+    cache_price=env.str("CONTINUITY_LLM_CACHE_PRICE", "").strip(),
     timeout_ms=home.integer(
         env, "CONTINUITY_LLM_TIMEOUT_MS", 90_000, minimum=1000, maximum=600_000
     ),
@@ -200,6 +202,8 @@ LLM = llm_settings(
 )
 # The limits of one agent run: input and output tokens together, and US dollars (empty: no limit).
 AGENT_MAX_TOKENS = home.integer(env, "CONTINUITY_AGENT_MAX_TOKENS", 1_000_000, minimum=1)
+# The time zone of the users of agents: the model gets the date there.
+AGENT_TIME_ZONE = time_zone(env, "CONTINUITY_AGENT_TIME_ZONE")
 AGENT_MAX_COST_USD = max_cost_usd(env, "CONTINUITY_AGENT_MAX_COST_USD", LLM)
 
 # --- artifacts -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ _STOPS: Mapping[str, Stop] = {
     "refusal": "refusal",
     "model_context_window_exceeded": "length",
 }
+_CACHE = {"type": "ephemeral"}  # caches the request up to and including the block that has it
 _INVALID_ID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
 _FAILURES = (
     anthropic.AnthropicError,
@@ -75,7 +77,14 @@ class AnthropicMessages:
         if state.is_complete:
             has_no_calls = state.stop == "tool_calls" and not calls
             stop: Stop = "stop" if has_no_calls else state.stop
-            yield TurnEnd(stop, calls.assemble(), state.input_tokens, state.output_tokens)
+            yield TurnEnd(
+                stop,
+                calls.assemble(),
+                state.input_tokens,
+                state.output_tokens,
+                state.cache_read_tokens,
+                state.cache_write_tokens,
+            )
 
     def _body(self, request: TurnRequest) -> dict[str, Any]:
         system = "\n\n".join(
@@ -86,6 +95,9 @@ class AnthropicMessages:
             body["system"] = system
         if request.tools:
             body["tools"] = _tools(request.tools)
+            body["tools"][-1]["cache_control"] = _CACHE
+            if request.only_tool:
+                body["tool_choice"] = {"type": "tool", "name": request.only_tool}
         return body
 
 
@@ -97,6 +109,7 @@ class _AnthropicTurn:
         self.stop: Stop = "stop"
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
+        self.cache_read_tokens = self.cache_write_tokens = 0
 
     def add(self, event: Any, calls: ToolCallAssembler) -> str:
         """Add an event; return its text."""
@@ -129,6 +142,7 @@ class _AnthropicTurn:
         ]
         if parts[0] is not None:
             self.input_tokens = sum(part or 0 for part in parts)
+            self.cache_read_tokens, self.cache_write_tokens = parts[1] or 0, parts[2] or 0
         if (output_tokens := token_count(usage.output_tokens)) is not None:
             self.output_tokens = output_tokens
 
@@ -143,17 +157,59 @@ def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
 def _messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return the messages without system texts; tool results become blocks of user messages.
 
-    Consecutive messages of one role are merged, because the API requires alternating roles.
+    Consecutive messages of one role are merged, because the API requires alternating roles. The
+    cache ends before the first temporary message, and before the newest reply: there it ended in
+    the request before, which the API finds only if it is few blocks away.
     """
     merged: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
+    stable, before_reply = None, 0  # how many blocks the cache contains
     for message in messages:
         if message.role == "system":
             continue
+        if message.is_temporary and stable is None:
+            stable = len(blocks)
+        if message.role == "assistant":
+            before_reply = len(blocks)
         role = "assistant" if message.role == "assistant" else "user"
         if not merged or merged[-1]["role"] != role:
             merged.append({"role": role, "content": []})
-        merged[-1]["content"] += _blocks(message)
+        added = _blocks(message)
+        if message.images and blocks and blocks[-1]["type"] == "tool_result":
+            blocks[-1]["content"] += _images(message)
+        else:
+            added = [*_images(message), *added]
+        merged[-1]["content"] += added
+        blocks += added
+    for end in (stable, before_reply):
+        _end_cache(blocks[:end])
     return [entry for entry in merged if entry["content"]]
+
+
+def _end_cache(blocks: Sequence[dict[str, Any]]) -> None:
+    """Let the cache end after the last block that the next request repeats unchanged."""
+    repeated = (block for block in reversed(blocks) if not _has_image(block))
+    if (last := next(repeated, None)) is not None:
+        last["cache_control"] = _CACHE
+
+
+def _has_image(block: Mapping[str, Any]) -> bool:
+    parts = block["content"] if block["type"] == "tool_result" else [block]
+    return any(part["type"] == "image" for part in parts)
+
+
+def _images(message: Message) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "image",
+            "source": {
+                "type": "base64",
+                "media_type": image.mime_type,
+                "data": b64encode(image.data).decode(),
+            },
+        }
+        for image in message.images
+    ]
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:
@@ -162,7 +218,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
             {
                 "type": "tool_result",
                 "tool_use_id": _id(message.tool_call_id),
-                "content": message.content,
+                "content": [{"type": "text", "text": message.content}],
             }
         ]
     # The API rejects empty and blank texts.

@@ -20,10 +20,23 @@ class Price:
 
     input_usd: float
     output_usd: float
+    cache_read_usd: float | None = None  # None: as other input
+    cache_write_usd: float | None = None
 
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the cost of these tokens in US dollars."""
-        return (input_tokens * self.input_usd + output_tokens * self.output_usd) / 1_000_000
+    def of(
+        self, input_tokens: int, output_tokens: int, *, cache_read: int = 0, cache_write: int = 0
+    ) -> float:
+        """Return the cost of these tokens in US dollars.
+
+        Args:
+            cache_read: how many of the input tokens the server read from its prompt cache.
+            cache_write: how many of them it wrote to the cache.
+        """
+        read_usd = self.input_usd if self.cache_read_usd is None else self.cache_read_usd
+        write_usd = self.input_usd if self.cache_write_usd is None else self.cache_write_usd
+        cost = (input_tokens - cache_read - cache_write) * self.input_usd
+        cost += cache_read * read_usd + cache_write * write_usd
+        return (cost + output_tokens * self.output_usd) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +89,29 @@ class LlmCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """A picture for a model that can see."""
+
+    data: bytes = field(repr=False)
+    mime_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """One message; only an assistant's has `tool_calls`, only a tool's has `tool_call_id`."""
+    """One message; only an assistant's has `tool_calls`, only a tool's has `tool_call_id`.
+
+    Attributes:
+        images: of a user's message; sent only to models that can see.
+        is_temporary: the next request does not repeat this message, so the prompt cache of the
+            server should end before it.
+    """
 
     role: Role
     content: str
     tool_calls: Sequence[LlmCall] = ()
     tool_call_id: str = ""
+    images: Sequence[Image] = ()
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +129,16 @@ class Usage:
 
     Attributes:
         is_estimated: the server did not report the tokens; they are estimated from text lengths.
+        cache_read_tokens: how many of the input tokens the server read from its prompt cache.
+        cache_write_tokens: how many of the input tokens it wrote to the cache.
     """
 
     input_tokens: int
     output_tokens: int
     cost_usd: float | None = None
     is_estimated: bool = False
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

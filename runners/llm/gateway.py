@@ -26,6 +26,7 @@ from runners.llm.tool_calls import MAX_TEXT
 MAX_ATTEMPTS = 4  # of a turn while the server is busy
 FIRST_WAIT_S, MAX_WAIT_S = 0.5, 8.0
 BYTES_PER_TOKEN = 4  # to estimate what a server does not report
+TOKENS_PER_IMAGE = 1600  # about what providers count for 1568 pixels
 ALLOWED_HEADERS = frozenset(
     {
         "host",
@@ -66,12 +67,14 @@ class Gateway:
         messages: Sequence[Message],
         tools: Sequence[ToolSpec],
         timeout_ms: int | None = None,
+        only_tool: str = "",
     ) -> AsyncGenerator[Part, None]:
         """Request one turn and yield its parts as they arrive.
 
         Text comes as it is received, tool calls once the turn is complete, `Done` last.
-        `timeout_ms` can only shorten the limit of the settings. Closing the iterator, or cancelling
-        the task, closes the connection immediately.
+        `timeout_ms` can only shorten the limit of the settings. `only_tool` names the one tool that
+        the model has to call, which some servers ignore. Closing the iterator, or cancelling the
+        task, closes the connection immediately.
 
         Raises:
             ModelUnavailable: No model is configured, its server is unreachable, or rejects the key.
@@ -83,7 +86,7 @@ class Gateway:
         # Not part of the turn's time: the first use imports the provider's library.
         provider = await self._get_provider()
         deadline = loop.time() + limit_ms / 1000
-        request = TurnRequest(messages, tools, self._settings.max_output_tokens)
+        request = TurnRequest(messages, tools, self._settings.max_output_tokens, only_tool)
         cuts, waits = 0, 0
         while True:
             try:
@@ -172,9 +175,12 @@ class Gateway:
             calls = sum(len(str(call.arguments)) for call in end.calls)
             size = len(content.encode(errors="replace")) + calls
             output_tokens = size // BYTES_PER_TOKEN + 1
-        price = self._settings.price
-        cost = None if price is None else price.of(input_tokens, output_tokens)
-        return Usage(input_tokens, output_tokens, cost, is_estimated)
+        read = min(end.cache_read_tokens, input_tokens)
+        written = min(end.cache_write_tokens, input_tokens - read)
+        price, cost = self._settings.price, None
+        if price is not None:
+            cost = price.of(input_tokens, output_tokens, cache_read=read, cache_write=written)
+        return Usage(input_tokens, output_tokens, cost, is_estimated, read, written)
 
 
 def estimate_tokens(messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> int:
@@ -182,7 +188,8 @@ def estimate_tokens(messages: Sequence[Message], tools: Sequence[ToolSpec] = ())
     size = sum(len(message.content.encode()) + 16 for message in messages)
     size += sum(len(str(call.arguments)) for message in messages for call in message.tool_calls)
     size += sum(len(tool.description) + len(str(tool.schema)) for tool in tools)
-    return size // BYTES_PER_TOKEN
+    images = sum(len(message.images) for message in messages)
+    return size // BYTES_PER_TOKEN + images * TOKENS_PER_IMAGE
 
 
 def open_provider(settings: LlmSettings) -> Provider:

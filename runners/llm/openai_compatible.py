@@ -6,6 +6,7 @@ or report `stop` although there are calls.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import httpx2
 import openai
 import orjson
 
-from runners.llm.base import NO_KEY, Delta, LlmSettings, Message, Stop, ToolSpec
+from runners.llm.base import NO_KEY, Delta, Image, LlmSettings, Message, Stop, ToolSpec
 from runners.llm.provider_errors import classify_error
 from runners.llm.stream_events import TurnEnd, TurnRequest
 from runners.llm.tool_calls import ToolCallAssembler, token_count
@@ -61,7 +62,13 @@ class OpenAiCompatible:
                 ) from None
         if state.finish is not None:
             stop = state.stop(calls)
-            yield TurnEnd(stop, calls.assemble(), state.input_tokens, state.output_tokens)
+            yield TurnEnd(
+                stop,
+                calls.assemble(),
+                state.input_tokens,
+                state.output_tokens,
+                state.cache_read_tokens,
+            )
 
     def _body(self, request: TurnRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -72,6 +79,8 @@ class OpenAiCompatible:
         }
         if request.tools:
             body["tools"] = _tools(request.tools)
+            if request.only_tool:
+                body["tool_choice"] = {"type": "function", "function": {"name": request.only_tool}}
         if request.max_tokens:
             # Servers other than OpenAI's own accept only the old name.
             is_openai = not self._settings.base_url
@@ -86,6 +95,7 @@ class _OpenAiTurn:
         self.finish: str | None = None
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
+        self.cache_read_tokens = 0
 
     def add(self, chunk: Any, calls: ToolCallAssembler) -> str:
         """Add a chunk; return its text."""
@@ -94,6 +104,8 @@ class _OpenAiTurn:
         if (usage := chunk.get("usage")) is not None:
             self.input_tokens = token_count(usage.get("prompt_tokens"))
             self.output_tokens = token_count(usage.get("completion_tokens"))
+            cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+            self.cache_read_tokens = token_count(cached) or 0
         if not chunk.get("choices"):
             return ""
         choice, text = chunk["choices"][0], ""
@@ -101,8 +113,9 @@ class _OpenAiTurn:
             for call in delta.get("tool_calls") or ():
                 function = call.get("function") or {}
                 id_, name = _text(call.get("id")), _text(function.get("name"))
-                key = calls.key_of(call.get("index"), id_, name)
-                calls.add(key, id_=id_, name=name, fragment=_text(function.get("arguments")))
+                fragment = _text(function.get("arguments"))
+                key = calls.key_of(call.get("index"), id_, name, fragment)
+                calls.add(key, id_=id_, name=name, fragment=fragment)
             text = _text(delta.get("content"))
         self.finish = self.finish or choice.get("finish_reason") or None
         return text
@@ -133,6 +146,10 @@ def _tools(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
+def _url(image: Image) -> str:
+    return f"data:{image.mime_type};base64,{b64encode(image.data).decode()}"
+
+
 def _message(message: Message) -> dict[str, Any]:
     if message.role == "tool":
         return {
@@ -141,6 +158,11 @@ def _message(message: Message) -> dict[str, Any]:
             "content": message.content,
         }
     body: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.images:
+        body["content"] = [
+            {"type": "text", "text": message.content},
+            *({"type": "image_url", "image_url": {"url": _url(image)}} for image in message.images),
+        ]
     if message.tool_calls:
         body["tool_calls"] = [
             {

@@ -11,11 +11,17 @@ from runners.llm.base import Delta, LlmCall, Message, Stop, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """One requested turn; `max_tokens` 0 means the provider's default."""
+    """One requested turn.
+
+    Attributes:
+        max_tokens: of the reply; 0: the provider's default.
+        only_tool: the name of the one tool that the model has to call; empty: it may choose.
+    """
 
     messages: Sequence[Message]
     tools: Sequence[ToolSpec]
     max_tokens: int = 0
+    only_tool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,8 @@ class TurnEnd:
     calls: Sequence[LlmCall]
     input_tokens: int | None
     output_tokens: int | None
+    cache_read_tokens: int = 0  # both are included in input_tokens
+    cache_write_tokens: int = 0
 
 
 class StreamCut(Exception):

@@ -27,12 +27,22 @@ class _Call:
     name: str = ""
     fragments: list[str] = field(default_factory=list)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the arguments received so far are complete JSON."""
+        try:
+            orjson.loads("".join(self.fragments))
+        except orjson.JSONDecodeError:
+            return False
+        return True
+
 
 class ToolCallAssembler:
     """Collects the calls of one turn under the key that distinguishes them (`key_of`)."""
 
     def __init__(self) -> None:
         self._calls: dict[object, _Call] = {}
+        self._newest: dict[int | None, object] = {}  # the key of each index's newest call
         self._size = 0
 
     def add(
@@ -51,19 +61,34 @@ class ToolCallAssembler:
         if len(self._calls) > MAX_RECEIVED or self._size > MAX_TEXT:
             raise StreamCut(f"the reply has over {MAX_RECEIVED} calls or {MAX_TEXT} characters")
 
-    def key_of(self, index: int | None, id_: str | None, name: str | None = None) -> object:
+    def key_of(
+        self, index: int | None, id_: str | None, name: str | None = None, fragment: str = ""
+    ) -> object:
         """Return the key of the call to which a fragment belongs.
 
-        The key is the index, or without one the id of the call's first fragment. A fragment without
-        either belongs to the last call. Some servers send index 0 for every call of a turn: a name
-        with a new id starts another call.
+        A fragment continues the newest call of its index, or without an index the newest call.
+        Some servers send no index, or 0 for every call of a turn, and some of these no ids either:
+        a new id starts another call, and so does a name after a call whose arguments are complete.
         """
-        call = self._calls.get(index)
-        if index is not None and (call is None or not (id_ and name) or call.id in ("", id_)):
-            return index
-        if id_ and all(call.id != id_ for call in self._calls.values()):
-            return len(self._calls), id_
-        return next(reversed(self._calls), (0, id_))
+        newest = self._newest.get(index)
+        if newest is None or self._starts_another(self._calls[newest], index, id_, name, fragment):
+            is_free = index is not None and index not in self._calls
+            newest = index if is_free else (len(self._calls), id_)
+            self._newest[index] = newest
+        return newest
+
+    @staticmethod
+    def _starts_another(
+        call: _Call, index: int | None, id_: str | None, name: str | None, fragment: str
+    ) -> bool:
+        if id_ and call.id:
+            return id_ != call.id and (index is None or bool(name))
+        if id_ or not (name and call.name):
+            return False
+        if name != call.name:
+            return True
+        # Some servers that send an index repeat the name in every fragment.
+        return call.is_complete and (index is None or fragment.lstrip().startswith("{"))
 
     def assemble(self) -> list[LlmCall]:
         """Return the calls in their order, with unique ids."""

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-from jsonschema_rs import ValidationErrorKind
+from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from decisions.validation.json_schema import compile_schema
 
 MAX_LISTED = 20  # errors of each kind in a verification
+REASON_MAX, VALUE_MAX = 200, 60  # characters of an error's reason, and of the value
 # Keywords whose values are data, not schemas; and keywords whose values map names to schemas.
 _DATA = frozenset({"const", "default", "enum", "examples"})
 _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
@@ -23,7 +24,7 @@ def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, An
     """
     if schema is None:
         return _verdict([], [], 1.0, "no output schema was given")
-    errors = list(compile_schema(dict(schema)).iter_errors(output))
+    errors = list(compile_schema(dict(schema), mask="it").iter_errors(output))
     missing, mismatched, broken = [], [], set()
     for error in errors:
         path = [str(part) for part in error.instance_path]
@@ -31,7 +32,7 @@ def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, An
             path = [*path, str(error.kind.property)]
             missing.append(".".join(path))
         else:
-            mismatched.append(f"{'.'.join(path) or 'the answer'}: {error.message}"[:300])
+            mismatched.append(_mismatch(".".join(path), error))
         broken.add(path[0] if path else "")
     fields = list(schema.get("properties", ()))
     if "" in broken or not fields:
@@ -40,6 +41,16 @@ def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, An
         score = 1 - sum(name in broken for name in fields) / len(fields)
     reason = f"{len(errors)} parts do not fit the schema" if errors else "it fits the schema"
     return _verdict(missing, mismatched, round(score, 3), reason)
+
+
+def _mismatch(path: str, error: ValidationError) -> str:
+    """Return place, keyword and reason, and only then the beginning of the value."""
+    keyword = str(error.schema_path[-1]) if error.schema_path else "schema"
+    value = orjson.dumps(error.instance).decode()
+    if len(value) > VALUE_MAX:
+        value = value[:VALUE_MAX] + "…"
+    size = f", {len(error.instance)} items" if isinstance(error.instance, list) else ""
+    return f"{path or 'the answer'}: {keyword}: {error.message[:REASON_MAX]} ({value}{size})"
 
 
 def _verdict(

@@ -10,9 +10,11 @@ from runs.agent.journal_view import Journal, turns_of
 
 
 def usage_of(journal: Journal) -> dict[str, Any]:
-    """Return {turns, inputTokens, outputTokens, costUsd, estimated?}, summed over the run's turns.
+    """Return {turns, inputTokens, outputTokens, cacheReadTokens?, cacheWriteTokens?, costUsd,
+    estimated?}, summed over the run's turns.
 
-    costUsd is None if the cost of any turn is unknown.
+    Input tokens include those of the server's prompt cache. costUsd is None if the cost of any turn
+    is unknown.
     """
     usages = [turn.output["usage"] for turn in turns_of(journal) if turn.output]
     costs = [usage["costUsd"] for usage in usages]
@@ -22,6 +24,9 @@ def usage_of(journal: Journal) -> dict[str, Any]:
         "outputTokens": sum(usage["outputTokens"] for usage in usages),
         "costUsd": None if None in costs else round(sum(costs), 6),
     }
+    for name in ("cacheReadTokens", "cacheWriteTokens"):
+        if count := sum(usage.get(name, 0) for usage in usages):
+            total[name] = count
     return total | ({"estimated": True} if any("estimated" in usage for usage in usages) else {})
 
 

@@ -1,7 +1,7 @@
 """What the agent's loop needs of a run: its journal of steps, and the context of a step.
 
 Output keys of the steps, besides those that the model gets: `timesGivenBack`, how many takeovers of
-the page had ended when the step read it.
+the page had ended when the step read it; `today`, in the first turn, the date at submit.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from runs.models import Run
 Value = TypeVar("Value")
 TURN, CALL, PAGE = "turn", "call", "page"  # the kinds of steps
 TAKEOVERS_ENDED = "timesGivenBack"
+TODAY = "today"
 
 
 class JournalEntry(Protocol):
@@ -119,6 +120,11 @@ def known_takeovers_ended(journal: Journal) -> int:
     outputs = [entry.output or {} for entry in journal]
     known = [output[TAKEOVERS_ENDED] for output in outputs if TAKEOVERS_ENDED in output]
     return int(known[-1]) if known else 0
+
+
+def today_in(journal: Journal) -> str:
+    """Return the date that the first turn recorded, or ""."""
+    return next((str(turn.output.get(TODAY, "")) for turn in turns_of(journal) if turn.output), "")
 
 
 def pages_of(journal: Journal) -> dict[int, JournalEntry]:

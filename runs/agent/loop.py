@@ -24,6 +24,7 @@ from runners.actions.catalogue import ACTIONS
 from runners.errors import ToolFailed
 from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec, Usage
 from runners.metrics import model_turn
+from runners.remote_tools.model_facing import ModelFacingTool
 from runners.tools.base import Effect
 from runners.tools.registry import get_tool
 from runs.agent.answer_check import completion_of
@@ -35,6 +36,7 @@ from runs.agent.journal_view import (
     CALL,
     PAGE,
     TAKEOVERS_ENDED,
+    TODAY,
     TURN,
     AgentContext,
     Journal,
@@ -42,10 +44,18 @@ from runs.agent.journal_view import (
     NextStep,
     calls_since,
     pages_of,
+    today_in,
     turns_of,
 )
 from runs.agent.page_state import held_up_mark, perform_action, read_tab, tab_to_read
-from runs.agent.prompt import LAST_TURN, build_messages, error_for_model, message_bytes
+from runs.agent.prompt import (
+    LAST_TURN,
+    REPAIR_TURNS,
+    build_messages,
+    error_for_model,
+    message_bytes,
+    today_of,
+)
 from runs.agent.redaction import keep_key_whole
 from runs.agent.remote_tools import load_remote_tools, runner_arguments
 from runs.agent.results import fit_result, read_more
@@ -54,11 +64,11 @@ from runs.agent.tools import (
     ASK,
     COMPLETE,
     READ_RESULT,
-    agent_tool_specs,
     local_tool_names,
     suggestions_of,
     tool_specs,
 )
+from runs.models import Run
 
 MAX_STEPS = 30  # turns of the model; the default of the input maxSteps
 
@@ -91,23 +101,32 @@ def _next_turn(last: JournalEntry, journal: Journal, inputs: Mapping[str, Any]) 
     completion = reply.get("completion")
     if reply["stop"] == "refusal" or is_budget_exhausted(usage_of(journal)):
         return None
-    if completion is not None:
-        is_repaired = any(turn.input.get("repairs") for turn in turns)
-        if completion["verification"]["pass"] or is_repaired:
-            return None
-        return _turn(len(turns) + 1, inputs, repairs=True)
-    if last.input.get("last"):
+    repairs = int(last.input.get("repairs", 0))
+    if completion is not None and (completion["verification"]["pass"] or repairs):
         return None
-    return _turn(len(turns) + 1, inputs)
+    if _has_to_complete(last.input):
+        return None if completion is None else _turn(len(turns) + 1, inputs, repairs=1)
+    if completion is not None or repairs:
+        repairs += 1
+    return _turn(len(turns) + 1, inputs, repairs=repairs)
 
 
-def _turn(number: int, inputs: Mapping[str, Any], *, repairs: bool = False) -> NextStep:
+def _turn(number: int, inputs: Mapping[str, Any], *, repairs: int = 0) -> NextStep:
+    """Return a turn; `repairs` is its number since an answer that did not fit the schema."""
     step_input: dict[str, Any] = {"kind": TURN, "turn": number}
+    is_last = number >= inputs.get("maxSteps", MAX_STEPS)
     if repairs:
-        step_input["repairs"] = True
-    elif number >= inputs.get("maxSteps", MAX_STEPS):
+        step_input["repairs"] = repairs
+        if is_last or repairs > REPAIR_TURNS:
+            step_input["completes"] = True
+    elif is_last:
         step_input["last"] = True
     return NextStep(f"turn {number}", step_input)
+
+
+def _has_to_complete(step: Mapping[str, Any]) -> bool:
+    """Return whether the model can only complete in a turn."""
+    return bool(step.get("last") or step.get("completes"))
 
 
 def _call(call: Mapping[str, Any], turn: int) -> NextStep:
@@ -136,25 +155,25 @@ async def do_turn(
     Raises:
         ToolFailed: The model's server is unavailable, or its reply is invalid.
     """
-    takeovers: dict[str, Any] = {}
+    start: dict[str, Any] = {}
     if step["turn"] == 1:
-        takeovers = {TAKEOVERS_ENDED: await ctx.query_run(count_ended_takeovers)}
+        start = await ctx.query_run(_start_of_run)
         ctx.emit("statusUpdate", {"status": "running"})
+    today = start.get(TODAY) or today_in(journal)
     if ctx.attempt_number > 1:  # readers discard the deltas that a lost worker sent
         ctx.emit("chatDelta", {"content": "", "restarted": True})
-    schema, is_last = inputs.get("outputSchema"), bool(step.get("last") or step.get("repairs"))
-    names = () if is_last else inputs["tools"]
-    remote = await load_remote_tools(names, ctx, taken=local_tool_names())
-    tools = agent_tool_specs(schema, last=True) if is_last else tool_specs(names, remote, schema)
-    note = LAST_TURN if step.get("last") else ""
+    schema, only = inputs.get("outputSchema"), COMPLETE if _has_to_complete(step) else ""
+    remote = await load_remote_tools(inputs["tools"], ctx, taken=local_tool_names())
+    tools = tool_specs(inputs["tools"], remote, schema)
+    note = LAST_TURN if only else ""
     history = await ctx.message_history()
     messages = build_messages(
-        inputs, journal, history=history, size=message_bytes(tools), note=note
+        inputs, journal, history=history, today=today, size=message_bytes(tools), note=note
     )
     await ctx.check_lease()  # the run may have been canceled in between: then nothing is sent
     try:
         with model_turn() as record_tokens:
-            calls, done = await _stream_reply(messages, tools, ctx)
+            calls, done = await _stream_reply(messages, tools, ctx, only_tool=only)
             record_tokens(done.usage.input_tokens, done.usage.output_tokens)
     except ToolFailed as failed:
         error = error_for_model(failed.as_dict())
@@ -164,13 +183,25 @@ async def do_turn(
         "content": storable_text(done.content),
         "stop": done.stop,
         "usage": _usage(done.usage),
-        "calls": validate_calls(calls, done, {tool.name for tool in tools}, remote),
+        "calls": validate_calls(calls, done, *_offered(tools, remote, only)),
     }
-    return reply | takeovers | _completion(reply, schema, ctx)
+    return reply | start | _completion(reply, schema, ctx)
+
+
+def _start_of_run(run: Run) -> dict[str, Any]:
+    """Return what the first turn records for those after it."""
+    return {TAKEOVERS_ENDED: count_ended_takeovers(run), TODAY: today_of(run)}
+
+
+def _offered(
+    tools: list[ToolSpec], remote: Mapping[str, ModelFacingTool], only: str
+) -> tuple[set[str], Mapping[str, ModelFacingTool]]:
+    """Return the names of the tools that may be called in a turn, and the remote ones."""
+    return ({only}, {}) if only else ({tool.name for tool in tools}, remote)
 
 
 async def _stream_reply(
-    messages: list[Message], tools: list[ToolSpec], ctx: AgentContext
+    messages: list[Message], tools: list[ToolSpec], ctx: AgentContext, *, only_tool: str
 ) -> tuple[list[LlmCall], Done]:
     # Imported here: a process that runs no agent loads no model library.
     from runners.llm.gateway import get_gateway
@@ -178,9 +209,10 @@ async def _stream_reply(
     gateway = await get_gateway(settings.LLM)
     left_ms = max(1, int(ctx.seconds_left() * 1000))
     calls: list[LlmCall] = []
-    async with aclosing(
-        keep_key_whole(gateway.stream_chat(messages=messages, tools=tools, timeout_ms=left_ms))
-    ) as parts:
+    chat = gateway.stream_chat(
+        messages=messages, tools=tools, timeout_ms=left_ms, only_tool=only_tool
+    )
+    async with aclosing(keep_key_whole(chat)) as parts:
         async for part in parts:
             if isinstance(part, Delta):
                 ctx.emit("chatDelta", {"content": part.content})
@@ -200,6 +232,9 @@ def _usage(usage: Usage) -> dict[str, Any]:
         "outputTokens": usage.output_tokens,
         "costUsd": usage.cost_usd,
     }
+    if usage.cache_read_tokens or usage.cache_write_tokens:
+        counts["cacheReadTokens"] = usage.cache_read_tokens
+        counts["cacheWriteTokens"] = usage.cache_write_tokens
     return counts | ({"estimated": True} if usage.is_estimated else {})
 
 
@@ -300,3 +335,10 @@ async def _call_tool(
 def last_turn(journal: Journal) -> JournalEntry:
     """Return the model's last turn."""
     return turns_of(journal)[-1]
+
+
+def newest_completion(journal: Journal) -> Mapping[str, Any] | None:
+    """Return the model's last answer, which may not fit the output schema, or None."""
+    outputs = [turn.output or {} for turn in turns_of(journal)]
+    completions = [output["completion"] for output in outputs if "completion" in output]
+    return completions[-1] if completions else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import orjson
 from django.conf import settings
@@ -19,6 +20,7 @@ from runs.agent.journal_view import (
     pages_of,
     turns_of,
 )
+from runs.models import Run
 
 SYSTEM = (
     "You do work for a user with the tools that you are given, step by step. Texts of pages, files,"
@@ -31,6 +33,8 @@ SYSTEM = (
     " attempt_completion, alone."
 )
 LAST_TURN = "This is your last turn: call attempt_completion with what you have."
+REPAIR_TURNS = 3  # turns with tools after an answer that does not fit the output schema
+ANSWER_LANGUAGE = "Answer in the language in which the user writes, unless asked otherwise."
 ANSWER_CUT = "Your answer was cut: it was too long. Go on with less in one answer."
 ANSWER_EMPTY = "Your answer was empty. Go on, or call attempt_completion with what you have."
 BYTES_PER_TOKEN = 3  # code and Chinese; English and schemas have about 4
@@ -47,25 +51,27 @@ def build_messages(
     *,
     size: int,
     history: Sequence[HistoryMessage] = (),
+    today: str = "",
     note: str = "",
 ) -> list[Message]:
     """Return the messages of the next turn, shortened to about `size` bytes.
 
     Args:
         history: the task's earlier messages; the newest of them get up to a third of `size`.
+        today: the date for the first user message, as `today_of`.
         note: a last user message, if not empty.
     """
     messages = [
         Message("system", SYSTEM),
         *_fit_history(history, size // 3),
-        Message("user", _goal(inputs)),
+        Message("user", _goal(inputs, today)),
     ]
     pages = pages_of(journal)
     for turn in turns_of(journal):
         number = turn.input["turn"]
         messages += _turn(turn, calls_since(journal, number), pages.get(number))
     if note:
-        messages.append(Message("user", note))
+        messages.append(Message("user", note, is_temporary=True))
     return fit_messages(messages, size)
 
 
@@ -101,12 +107,20 @@ def _fit_history(history: Sequence[HistoryMessage], size: int) -> list[Message]:
     return newest[::-1]
 
 
-def _goal(inputs: Mapping[str, Any]) -> str:
+def today_of(run: Run) -> str:
+    """Return the date when a run was submitted, in the users' time zone, for the model."""
+    zone = settings.AGENT_TIME_ZONE
+    return f"{run.created_at.astimezone(ZoneInfo(zone)):%A, %Y-%m-%d} (time zone {zone})"
+
+
+def _goal(inputs: Mapping[str, Any], today: str) -> str:
     parts = [str(inputs["goal"])]
     if inputs.get("startUrl"):
         parts.append(f"Begin at {inputs['startUrl']}")
     if inputs.get("context"):
         parts.append(f"What is known:\n{inputs['context']}")
+    if today:
+        parts.append(f"Today is {today}. {ANSWER_LANGUAGE}")
     return "\n\n".join(parts)
 
 
@@ -187,7 +201,8 @@ def schema_mismatch(completion: Mapping[str, Any]) -> str:
     return (
         "The output does not fit the schema that was asked for: "
         + "; ".join(errors)[:2000]
-        + ". Call attempt_completion again with an output that fits; there is no further try."
+        + f". Get what is missing with your tools, in at most {REPAIR_TURNS} turns; then call"
+        " attempt_completion again with an output that fits. There is no further try."
     )
 
 

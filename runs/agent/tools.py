@@ -114,10 +114,8 @@ def _spec(tool: Tool) -> ToolSpec:
     return spec
 
 
-def agent_tool_specs(
-    output_schema: Mapping[str, Any] | None, *, last: bool = False
-) -> list[ToolSpec]:
-    """Return the specifications of the agent's own tools; with `last` only attempt_completion."""
+def agent_tool_specs(output_schema: Mapping[str, Any] | None) -> list[ToolSpec]:
+    """Return the specifications of the agent's own tools."""
     answer = {"type": "string", "minLength": 1, "description": "The answer, in words."}
     fields: dict[str, Any] = {"result": answer}
     if output_schema is not None:
@@ -128,8 +126,6 @@ def agent_tool_specs(
         "Say that the work is done, with its result. Call it alone, as the last call.",
         closed(fields),
     )
-    if last:
-        return [complete]
     read_fields = {
         "artifactId": {"type": "string"},
         "offset": {"type": "integer", "minimum": 0, "description": "In bytes; 0 is the start."},

@@ -1009,9 +1009,8 @@ _SECRETS = (
         "An API key that the model outputs in pieces is in no event",
         Patch(
             "runs/agent/loop.py",
-            old="        keep_key_whole(gateway.stream_chat(messages=messages, tools=tools,"
-            " timeout_ms=left_ms))\n",
-            new="        gateway.stream_chat(messages=messages, tools=tools, timeout_ms=left_ms)\n",
+            old="    async with aclosing(keep_key_whole(chat)) as parts:\n",
+            new="    async with aclosing(chat) as parts:\n",
         ),
         failing_test="tests/runners/llm/test_api_key_stored_nowhere.py::"
         "test_a_key_that_the_model_outputs_is_masked_in_every_form",
@@ -2524,18 +2523,29 @@ _AGENT = (
         "The model has a maximum of turns, and in the last one it can only complete",
         Patch(
             "runs/agent/loop.py",
-            old='elif number >= inputs.get("maxSteps", MAX_STEPS):',
-            new="elif False:",
+            old='is_last = number >= inputs.get("maxSteps", MAX_STEPS)',
+            new="is_last = False",
         ),
         failing_test="tests/runs/agent/test_answers_and_budgets.py::test_the_last_turn_can_only_complete",
+    ),
+    Guard(
+        "agent-last-turn-calls",
+        "In the last turn no other call than the completion is made",
+        Patch(
+            "runs/agent/loop.py",
+            old="return ({only}, {}) if only else ({tool.name for tool in tools}, remote)",
+            new="return {tool.name for tool in tools}, remote",
+        ),
+        failing_test="tests/runs/agent/test_answers_and_budgets.py::"
+        "test_a_call_of_another_tool_in_the_last_turn_is_not_made",
     ),
     Guard(
         "agent-repairs-once",
         "An answer that does not fit its schema is repaired once",
         Patch(
             "runs/agent/loop.py",
-            old='if completion["verification"]["pass"] or is_repaired:',
-            new='if completion["verification"]["pass"]:',
+            old='and (completion["verification"]["pass"] or repairs):',
+            new='and completion["verification"]["pass"]:',
         ),
         failing_test="tests/runs/agent/test_answers_and_budgets.py::"
         "test_an_answer_that_never_fits_the_schema_fails_with_the_reason",

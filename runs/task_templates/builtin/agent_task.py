@@ -23,6 +23,7 @@ from runs.agent.loop import (
     do_turn,
     first_turn,
     last_turn,
+    newest_completion,
     next_step,
     read_page_state,
 )
@@ -193,10 +194,11 @@ class AgentTask(TaskTemplate):
         if completion is not None and completion["verification"]["pass"]:
             return _answered(completion, usage, is_last_turn=bool(last.input.get("last")))
         details: dict[str, Any] = {"saidLast": str(reply.get("content", ""))[:2000]}
-        if completion is not None:
-            answer = completion["answer"][:2000]
-            details = {"verification": completion["verification"], "answer": answer}
-        if any(step.input.get("repairs") for step in steps) and completion is not None:
+        if (newest := newest_completion(steps)) is not None:
+            answer = newest["answer"][:2000]
+            details = {"verification": newest["verification"], "answer": answer}
+        is_second_try = completion is not None or last.input.get("completes")
+        if last.input.get("repairs") and is_second_try:
             return _failed(
                 "SCHEMA_VALIDATION_FAILED",
                 "Neither the answer nor the corrected answer fits outputSchema.",
@@ -206,7 +208,7 @@ class AgentTask(TaskTemplate):
         if reply.get("stop") == "refusal":
             return _failed("MODEL_REFUSED", "The model refused to continue.", usage)
         limits = f"{usage['turns']} turns and {usage['inputTokens'] + usage['outputTokens']} tokens"
-        which = "no answer" if completion is None else "no answer that fits outputSchema"
+        which = "no answer" if newest is None else "no answer that fits outputSchema"
         return _failed("BUDGET_EXHAUSTED", f"There was {which} after {limits}.", usage, **details)
 
 

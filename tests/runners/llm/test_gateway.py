@@ -6,6 +6,7 @@ import asyncio
 import email.utils
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from runners.errors import ModelFailed, ModelRefused, ModelUnavailable, ToolFail
 from runners.llm.base import (
     Delta,
     Done,
+    Image,
     LlmCall,
     LlmSettings,
     Message,
@@ -30,6 +32,12 @@ pytest_plugins = ["tests.support.agent.model_fixtures"]
 KEY = "sk-a-very-secret-key-of-a-test"
 TOOLS = [ToolSpec("read_file", "Read a file.", {"type": "object", "properties": {}})]
 HELLO = [Message("system", "Be brief."), Message("user", "Hello")]
+CALL_MADE = [
+    *HELLO,
+    Message("assistant", "", [LlmCall("c1", "read_file", {"path": "a"})]),
+    Message("tool", "{}", (), "c1"),
+]
+PICTURE = Image(b"\x89PN", "image/png")
 
 
 @pytest.fixture(params=["openai", "anthropic"])
@@ -40,7 +48,11 @@ def settings(request: pytest.FixtureRequest, model: ModelServer) -> LlmSettings:
 
 
 def receive_parts(
-    settings: LlmSettings, messages: list[Message] | None = None, *, timeout_ms: int = 60_000
+    settings: LlmSettings,
+    messages: list[Message] | None = None,
+    *,
+    timeout_ms: int = 60_000,
+    only_tool: str = "",
 ) -> list[Part]:
     """Return all parts that the gateway yields for one turn."""
 
@@ -50,7 +62,10 @@ def receive_parts(
             return [
                 part
                 async for part in gateway.stream_chat(
-                    messages=messages or HELLO, tools=TOOLS, timeout_ms=timeout_ms
+                    messages=messages or HELLO,
+                    tools=TOOLS,
+                    timeout_ms=timeout_ms,
+                    only_tool=only_tool,
                 )
             ]
         finally:
@@ -108,6 +123,71 @@ def test_usage_and_cost_are_reported(model: ModelServer, settings: LlmSettings) 
     usage = final_part(receive_parts(settings)).usage
     assert (usage.input_tokens, usage.output_tokens) == (1000, 200)
     assert usage.cost_usd == pytest.approx(0.004)
+
+
+def test_cached_tokens_are_counted_and_cost_their_own_price(
+    model: ModelServer, settings: LlmSettings
+) -> None:
+    written = 100 if settings.provider == "anthropic" else 0
+    model.script = [Turn("x", tokens=(1000, 0), cached=(600, written))]
+    usage = final_part(receive_parts(replace(settings, price=Price(2.0, 10.0, 0.2, 2.5)))).usage
+    assert (usage.input_tokens, usage.cache_read_tokens) == (1000, 600)
+    assert usage.cache_write_tokens == written
+    plain = 400 - written
+    assert usage.cost_usd == pytest.approx((plain * 2 + 600 * 0.2 + written * 2.5) / 1_000_000)
+
+
+def test_the_model_can_be_restricted_to_one_tool(model: ModelServer, settings: LlmSettings) -> None:
+    model.script = [Turn("fine")]
+    receive_parts(settings, only_tool="read_file")
+    choice = {
+        "openai": {"type": "function", "function": {"name": "read_file"}},
+        "anthropic": {"type": "tool", "name": "read_file"},
+    }
+    assert model.requests[0].body["tool_choice"] == choice[settings.provider]
+    assert model.requests[0].tools == ["read_file"]
+
+
+def test_a_picture_follows_the_results_of_the_tools(
+    model: ModelServer, settings: LlmSettings
+) -> None:
+    model.script = [Turn("seen")]
+    page = Message("user", "The page", images=[PICTURE], is_temporary=True)
+    receive_parts(settings, [*CALL_MADE, page])
+    messages = model.requests[0].body["messages"]
+    if settings.provider == "openai":
+        text, picture = messages[-1]["content"]
+        assert (messages[-2]["role"], messages[-1]["role"]) == ("tool", "user")
+        assert text == {"type": "text", "text": "The page"}
+        assert picture["image_url"] == {"url": "data:image/png;base64,iVBO"}
+    else:
+        result, text = messages[-1]["content"]
+        assert [part["type"] for part in result["content"]] == ["text", "image"]
+        source = {"type": "base64", "media_type": "image/png", "data": "iVBO"}
+        assert result["content"][1]["source"] == source
+        assert text == {"type": "text", "text": "The page"}
+
+
+@pytest.mark.parametrize("images", [(), (PICTURE,)])
+def test_the_prompt_cache_of_anthropic_ends_before_what_the_next_request_replaces(
+    model: ModelServer, images: tuple[Image, ...]
+) -> None:
+    model.script = [Turn("fine")]
+    second = LlmCall("c2", "read_file", {"path": "b"})
+    messages = [
+        *CALL_MADE,
+        Message("assistant", "", [second]),
+        Message("tool", "{}", (), "c2"),
+        Message("user", "The page", images=images, is_temporary=True),
+    ]
+    receive_parts(LlmSettings("anthropic", "scripted", model.url, KEY), messages)
+    body = model.requests[0].body
+    assert body["tools"][-1]["cache_control"] == {"type": "ephemeral"}
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    cached = [n for n, block in enumerate(blocks) if "cache_control" in block]
+    # Hello, call c1, its result, call c2, its result, the page. A picture is in the last result.
+    assert [block["type"] for block in blocks][1:5] == ["tool_use", "tool_result"] * 2
+    assert cached == ([2, 3] if images else [2, 4])
 
 
 def test_without_a_price_the_cost_is_none(model: ModelServer) -> None:

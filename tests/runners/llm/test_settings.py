@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
-from config.llm import llm_settings, max_cost_usd, usd_amount
+from config.llm import llm_settings, max_cost_usd, time_zone, usd_amount
 from runners.llm.base import LlmSettings, Price
 from runs.installation.health.checks import check_llm
 from runs.installation.home.state import StackInfo
@@ -63,6 +63,33 @@ def test_a_price_is_an_input_and_an_output_amount_per_million_tokens() -> None:
     assert expected == LlmSettings(model="m", base_url="https://host/v1", price=Price(1.25, 10.0))
     assert expected.price is not None
     assert expected.price.of(1_000_000, 100_000) == 2.25
+
+
+def test_cached_tokens_have_prices_of_their_own() -> None:
+    given = llm_settings(base_url="", price="3/15", cache_price="0.5/4").price
+    assert given == Price(3, 15, 0.5, 4)
+    of_anthropic = llm_settings(base_url="", price="3/15", provider="anthropic").price
+    assert of_anthropic is not None
+    assert (of_anthropic.cache_read_usd, of_anthropic.cache_write_usd) == pytest.approx((0.3, 3.75))
+    other = llm_settings(base_url="", price="3/15").price
+    assert other is not None
+    assert other.of(1_000_000, 0, cache_read=1_000_000) == 3
+
+
+@pytest.mark.parametrize(
+    ("price", "cache_price"), [("", "0.5/4"), ("3/15", "0.5"), ("3/15", "a/b")]
+)
+def test_an_invalid_cache_price_is_refused(price: str, cache_price: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="CONTINUITY_LLM_CACHE_PRICE"):
+        llm_settings(base_url="", price=price, cache_price=cache_price)
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc/passwd", "Europe", "+02:00"])
+def test_an_unknown_time_zone_is_refused(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+    assert time_zone(Env(), "CONTINUITY_OF_A_TEST") == "UTC"
+    monkeypatch.setenv("CONTINUITY_OF_A_TEST", zone)
+    with pytest.raises(ImproperlyConfigured, match="Europe/Berlin"):
+        time_zone(Env(), "CONTINUITY_OF_A_TEST")
 
 
 def test_a_cost_limit_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,6 +135,37 @@ def test_calls_without_an_index_are_kept_separate_by_their_ids(
     )
 
 
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+def test_whole_calls_without_index_and_id_are_kept_separate(
+    model: ModelServer, index: dict[str, int]
+) -> None:
+    calls = [whole_call(None, path, **index) for path in ("1", "2", "3")]
+    model.script = [Turn("", junk=chunk(*calls), stop="stop")]
+    received = calls_of(receive_parts(local(model)))
+    assert [(call.arguments, call.problem) for call in received] == [
+        ({"path": path}, "") for path in ("1", "2", "3")
+    ]
+    assert len({call.tool_call_id for call in received}) == 3
+
+
+def test_fragments_of_calls_without_index_and_id_are_kept_separate(model: ModelServer) -> None:
+    pieces = [{"name": "read_file"}, {"arguments": '{"path"'}, {"arguments": ': "1"}'}]
+    pieces += [{"name": "read_file", "arguments": ""}, {"arguments": "{}"}]
+    junk = chunk(*({"type": "function", "function": piece} for piece in pieces))
+    model.script = [Turn("", junk=junk, stop="stop")]
+    received = calls_of(receive_parts(local(model)))
+    assert [call.arguments for call in received] == [{"path": "1"}, {}]
+
+
+def test_a_name_in_every_fragment_of_an_index_is_one_call(model: ModelServer) -> None:
+    fragments = ["", '{"path"', ': "1"}', ""]
+    pieces = [{"name": "read_file", "arguments": fragment} for fragment in fragments]
+    junk = chunk(*({"index": 0, "id": "a", "function": piece} for piece in pieces))
+    model.script = [Turn("", junk=junk, stop="stop")]
+    (call,) = calls_of(receive_parts(local(model)))
+    assert (call.arguments, call.problem) == ({"path": "1"}, "")
+
+
 def test_arguments_sent_as_an_object_instead_of_a_string_are_accepted(model: ModelServer) -> None:
     call = {"index": 0, "id": 7, "function": {"name": "read_file", "arguments": {"path": "1"}}}
     model.script = [Turn("", junk=chunk(call))]

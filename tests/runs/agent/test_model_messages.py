@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +13,18 @@ from runs.agent.answer_check import verify_output
 from runs.agent.history import HistoryMessage
 from runs.agent.loop import next_step
 from runs.agent.prompt import WHOLE_RESULTS, build_messages
+from runs.models import Run
 from runs.task_templates.base import StepView
+from runs.worker.worker import WorkerProcess
+from tests.support.agent.agent_goals import READ, SubmitGoal, execute_run
+from tests.support.agent.model_server import ModelServer
+from tests.support.agent.model_turns import Turn, complete
+
+pytest_plugins = [
+    "tests.support.workspace.workspace_fixtures",
+    "tests.support.agent.model_fixtures",
+    "tests.support.agent.agent_fixtures",
+]
 
 INPUTS = {"goal": "Do it.", "tools": []}
 SCHEMA = {
@@ -129,6 +141,21 @@ def test_a_conversation_starts_with_a_user_message() -> None:
         ("user", "And?"),
         ("user", "Do it."),
     ]
+
+
+def test_the_date_at_submit_is_in_the_first_user_message_of_each_turn(
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, agent_settings: Any
+) -> None:
+    agent_settings.AGENT_TIME_ZONE = "Pacific/Kiritimati"  # UTC+14
+    model.script = [Turn("", [READ]), complete()]
+    run_id = submit_goal("Was ist heute?")
+    submitted = datetime(2026, 2, 28, 20, 0, tzinfo=UTC)
+    Run.objects.filter(id=run_id).update(created_at=submitted)
+    execute_run(run_id, worker)
+    goals = [request.body["messages"][1]["content"] for request in model.requests]
+    assert goals[0] == goals[1]
+    assert goals[0].startswith("Was ist heute?\n\nToday is Sunday, 2026-03-01 (time zone Pacific/")
+    assert "language in which the user writes" in goals[0]
 
 
 def test_the_latest_results_are_shortened_when_nothing_else_fits() -> None:

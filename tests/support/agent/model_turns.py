@@ -34,6 +34,7 @@ class Turn:
         cut_cleanly: end the stream regularly at `cut_at`; otherwise in the middle of a chunk.
         stall_at: pause after this number of bytes until the test sets `ModelServer.go_on`.
         status: if not 200, send `body` and `headers` instead of a stream.
+        cached: the input tokens that the prompt cache had, and (Anthropic) that it then got.
         reports_usage: whether the stream reports the token usage.
         junk: the data of an additional event before the end of the stream.
         stop: the stop reason, if not the one that fits the turn; "" sends none.
@@ -44,6 +45,7 @@ class Turn:
     text: str = ""
     calls: Sequence[Call] = ()
     tokens: tuple[int, int] = (100, 20)
+    cached: tuple[int, int] = (0, 0)
     cut_at: int | None = None
     cut_cleanly: bool = False
     stall_at: int | None = None
@@ -87,6 +89,7 @@ def openai_stream(turn: Turn) -> list[bytes]:
             "prompt_tokens": input_tokens,
             "completion_tokens": output_tokens,
             "total_tokens": input_tokens + output_tokens,
+            "prompt_tokens_details": {"cached_tokens": turn.cached[0]},
         }
         chunks.append(json.dumps({**_HEAD, "choices": [], "usage": usage}))
     return [f"data: {chunk}\n\n".encode() for chunk in [*chunks, "[DONE]"]]
@@ -111,7 +114,12 @@ def anthropic_stream(turn: Turn) -> list[bytes]:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": input_tokens, "output_tokens": 1},
+        "usage": {
+            "input_tokens": input_tokens - sum(turn.cached),
+            "cache_read_input_tokens": turn.cached[0],
+            "cache_creation_input_tokens": turn.cached[1],
+            "output_tokens": 1,
+        },
     }
     events: list[tuple[str, Mapping[str, Any] | str]] = [
         ("message_start", {"message": message}),
