@@ -72,6 +72,9 @@ READABILITY = Action(
 DOM_INDEX = Action(
     "browser_dom_index", params.BrowserDomIndex, results.DomIndex, Effect.READ, 10_000
 )
+OBSERVE = Action(
+    "browser_observe", params.BrowserObserve, results.PageObservation, Effect.READ, 10_000
+)
 XPATH_SCAN = Action(
     "browser_xpath_scan", params.BrowserXpathScan, results.XpathScan, Effect.READ, 10_000
 )
@@ -103,6 +106,7 @@ ACTIONS: Mapping[str, Action] = {
         SCREENSHOT,
         READABILITY,
         DOM_INDEX,
+        OBSERVE,
         XPATH_SCAN,
         CLICK,
         TYPE,

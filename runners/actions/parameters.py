@@ -137,6 +137,23 @@ class BrowserDomIndex(Closed):
     )
 
 
+class BrowserObserve(Closed):
+    """Which tab to observe, and how much of it."""
+
+    tab_id: TabId
+    start: Whole | None = Field(
+        default=None,
+        alias="from",
+        ge=1,
+        le=MAX_SAFE_INTEGER,
+        description="The number of the line with which to read on: `cut.next` of an observation.",
+    )
+    full: StrictBool = Field(default=False, description="Longer: texts are not shortened.")
+    boxes: StrictBool = Field(
+        default=False, description="With position, size and XPath of each element."
+    )
+
+
 class BrowserXpathScan(Closed):
     """Which elements to list with their XPaths."""
 

@@ -119,6 +119,40 @@ class DomIndex(ActionResult):
     elements: list[IndexedElement]
 
 
+class Viewport(Closed):
+    """The size of the visible part of a page, in CSS pixels."""
+
+    width: int
+    height: int
+
+
+class OmittedLines(Closed):
+    """What an observation leaves out: `left` lines; the next one is number `next`."""
+
+    next: int
+    left: int
+
+
+class PageObservation(ActionResult):
+    """What a page shows, as text for a model, and what happened since its last observation.
+
+    `status` is the HTTP status of the document, absent if it has none.
+    """
+
+    url: str
+    title: str
+    status: int | None = None
+    viewport: Viewport
+    scroll: str
+    text: str
+    elements: int
+    cut: OmittedLines | None = None
+    dialogs: list[str] | None = None
+    downloads: list[str] | None = None
+    windows: list[str] | None = None
+    console_errors: list[str] | None = Field(default=None, alias="consoleErrors")
+
+
 class ScannedElement(Closed):
     """A usable element, with its number if an index assigned one."""
 

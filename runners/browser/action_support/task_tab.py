@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from runners.actions.errors import (
@@ -21,6 +21,7 @@ from runners.actions.own_pages import refuse_own_page
 from runners.browser.errors import browser_errors
 from runners.browser.interaction.page_reader import GRACE_SECONDS, wait_for_next_document
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.browser.observation.page_events import PageEvents
 from runners.browser.session.tab import Tab
 from runners.errors import PageCrashed
 from runners.network.address import check_address
@@ -43,6 +44,7 @@ class TaskTab:
     Attributes:
         next_click_id: the lowest clickId for elements of a later document.
         last_input_at: `time.monotonic()` of the last input.
+        events: what the page did by itself since its last observation.
     """
 
     tab: Tab
@@ -50,7 +52,12 @@ class TaskTab:
     next_click_id: int = 1
     last_input_at: float = 0.0
     window_id: int | None = None
+    events: PageEvents = field(init=False)
     _cdp: CDPSession | None = None
+
+    def __post_init__(self) -> None:
+        """Collect the page's events from now on."""
+        self.events = PageEvents(self.tab.page)
 
     async def attach(self) -> CDPSession:
         """Return the CDP session for mouse and keyboard input; the first call opens it.

@@ -142,7 +142,7 @@ const fingerprint = () => {
 };
 
 const COMMANDS = {
-  index, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields,
+  index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields,
   scroll, findText, waitForText,
 };
 // Commands for the located element. If the document was replaced since, there is none.

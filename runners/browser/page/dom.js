@@ -12,6 +12,7 @@ const FRAGMENT = 11;
 
 const nodeKind = getter(Node.prototype, "nodeType");
 const firstChild = getter(Node.prototype, "firstChild");
+const parentElementOf = getter(Node.prototype, "parentElement");
 const nextSibling = getter(Node.prototype, "nextSibling");
 const rawText = getter(Node.prototype, "textContent");
 const dataOf = getter(CharacterData.prototype, "data");
@@ -109,6 +110,8 @@ const eachChild = (node, visit) => {
   }
 };
 
+const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
+const httpStatus = () => performance.getEntriesByType("navigation")[0]?.responseStatus || null;
 const collapse = (text) => text.replace(/[\u200b\u2060\ufeff\u00ad]/g, "").replace(/\s+/g, " ");
 
 // Cut to at most `limit` UTF-16 units without splitting a grapheme cluster.

@@ -47,12 +47,14 @@ const typeOfElement = (element) => {
 
 const TEXT_IS_VALUE = new Set(["textbox", "searchbox", "combobox", "listbox"]);
 const labelText = (text) => shorten(collapse(text ?? "").trim(), LABEL_LIMIT);
+// A label may contain its field, whose options or content are not part of its name.
+const labelWords = (label) => lineOfText(label, LABEL_LIMIT) || rawText(label);
 const labelOf = (element, type, names) => {
   if (type === "link" && !names.some((name) => name.startsWith("aria-"))) {
     const text = lineOfText(element, LABEL_LIMIT);
     if (text) return text;
   }
-  const named = fieldLabels(element);
+  const named = fieldLabels(element, labelWords);
   const label = labelText(attr(element, "aria-label")) || labelText(named.join(" "));
   if (label) return label;
   if (tagOf(element) === "input" && type === "button") return labelText(element.value || element.alt || element.type);

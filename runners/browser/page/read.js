@@ -1,5 +1,4 @@
 // Read one document in one call: wait until it has settled, then extract. Returns JSON text.
-const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/g;
 const READABLE_TYPES = /^(text\/|application\/(json|xml|javascript|[a-z0-9.+-]*\+(json|xml))$)/;
 const HTML_TYPES = new Set(["text/html", "application/xhtml+xml"]);
 
@@ -14,7 +13,6 @@ const asJson = (result, secrets) => {
 
 const TITLE_LIMIT = 300;
 const SUMMARY_SOURCE = 1000; // characters of content that are read when only the summary needs them
-const httpStatus = () => performance.getEntriesByType("navigation")[0]?.responseStatus || null;
 
 // A text document (plain text, JSON, XML, source code), shown by the browser's built-in viewer.
 const readText = ({ content, pageInfo, maxContentLength }) => {

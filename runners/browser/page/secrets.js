@@ -8,10 +8,10 @@ const looksSecret = (name) => {
   return SECRET_PARTS.test(words) || SECRET_WORDS.test(words);
 };
 
-const fieldLabels = (element) => {
-  const labels = [...(own(element, "labels") ?? [])].map(rawText);
+const fieldLabels = (element, textOf = rawText) => {
+  const labels = [...(own(element, "labels") ?? [])].map(textOf);
   const ids = (attr(element, "aria-labelledby") ?? "").split(/\s+/).filter(Boolean);
-  const named = ids.map((id) => rootNodeOf(element).getElementById?.(id)).filter(Boolean).map(rawText);
+  const named = ids.map((id) => rootNodeOf(element).getElementById?.(id)).filter(Boolean).map(textOf);
   return [...labels, ...named];
 };
 

@@ -35,6 +35,7 @@ SEED: dict[str, tuple[list[str], list[str], int]] = {
 }
 # The same of the actions that the seed does not have.
 OURS: dict[str, tuple[list[str], list[str], int]] = {
+    "browser_observe": (["tabId"], ["boxes", "from", "full"], 10_000),
     "browser_scroll": (
         ["tabId"],
         ["clickId", "maxScreens", "screens", "to", "untilNothingNew", "xpath"],
@@ -61,6 +62,7 @@ INVALID_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("browser_dom_index", {"tabId": 7, "scope": "page"}),
     ("browser_dom_index", {"tabId": 7, "assignAttr": "onclick"}),
     ("browser_dom_index", {"tabId": 7, "assignAttr": 'data-a"] b'}),
+    ("browser_observe", {"tabId": 7, "from": 0}),
     ("browser_wait_for_loaded", {"tabId": 7, "timeoutMs": 20_001}),
     ("browser_wait_for_loaded", {"tabId": 7, "timeoutMs": 0}),
     ("browser_screenshot", {"tabId": -1}),

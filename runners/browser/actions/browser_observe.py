@@ -1,0 +1,56 @@
+"""The action `browser_observe`: what the task's page shows, as text for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import OBSERVE
+from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserObserve
+from runners.actions.registration import action
+from runners.actions.results import OmittedLines, PageObservation
+from runners.browser.action_support.element_index import run_in_all_roots
+from runners.browser.action_support.task_tab import check_page_address, task_tab
+from runners.browser.observation.excerpt import Excerpt, excerpt_of
+from runners.tools.base import ToolContext
+
+PARSE_MS, IDLE_MS = 3_000, 2_000  # how long a page that is still loading or changing is waited for
+
+
+@action(OBSERVE, kind="browser")
+async def browser_observe(args: BrowserObserve, ctx: ToolContext) -> Mapping[str, Any]:
+    """Return what the task's page shows, in the order of the page: headings, texts, and a line for
+    each usable element, such as `[18] input email "Mail" = "" required`. The number is the clickId
+    for browser_click and browser_type; a star marks elements that are new since the last
+    observation. A long page is cut: what is in view comes first, and `cut.next` is the `from` to
+    read on with.
+    """
+    async with task_tab(ctx, args.tab_id, settled=True) as task:
+        options = {
+            "attribute": CLICK_ATTRIBUTE,
+            "isContinued": args.start is not None,
+            "withBoxes": args.boxes,
+            "settle": {"parseMs": PARSE_MS, "idleMs": IDLE_MS},
+        }
+        page = await run_in_all_roots(task, ctx, "observe", lambda: options)
+        check_page_address(page["url"], ctx)
+        excerpt = excerpt_of(page["lines"], start=args.start, full=args.full)
+        events = {} if args.start is not None else task.events.take()
+        masked = {kind: [ctx.mask(text) for text in texts] for kind, texts in events.items()}
+        return PageObservation(
+            url=page["url"],
+            title=page["title"],
+            status=page["status"],
+            viewport=page["viewport"],
+            scroll=page["scroll"],
+            text=ctx.mask(_text(excerpt, page["behind"])),
+            elements=page["elements"],
+            cut=OmittedLines(next=excerpt.next, left=excerpt.left) if excerpt.next else None,
+            **masked,
+        ).as_output()
+
+
+def _text(excerpt: Excerpt, behind: int) -> str:
+    if not behind:
+        return excerpt.text
+    return f"({behind} elements are behind a layer that covers the page)\n{excerpt.text}"

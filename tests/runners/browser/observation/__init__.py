@@ -1,0 +1,1 @@
+"""Tests of the observation of a page for a model."""
