@@ -36,11 +36,11 @@ class Open(Intent):
 
 @dataclass(frozen=True)
 class Press(Intent):
-    """Click the element with a label. `dialog` answers the dialog that the click opens."""
+    """Click the element with a label. `accept` and `text` answer the dialog that it opens."""
 
     label: str
     role: str = ""
-    dialog: str | None = None
+    accept: bool | None = None
     text: str | None = None
     nth: int = 0
 
@@ -48,10 +48,9 @@ class Press(Intent):
         """Look for it, and click it."""
         element = yield from view.look_for(self.label, self.role, self.nth)
         arguments: dict[str, Any] = {"clickId": element.number}
-        if self.dialog is not None:
-            arguments["dialog"] = self.dialog
-            if self.text is not None:
-                arguments["dialogText"] = self.text
+        if self.accept is not None:
+            text = {} if self.text is None else {"text": self.text}
+            arguments["dialog"] = {"accept": self.accept, **text}
         yield view.call("browser_click", **arguments)
 
 
@@ -94,9 +93,7 @@ class Choose(Intent):
     def turns(self, view: ModelView) -> Turns:
         """Select them."""
         element = yield from view.look_for(self.label, "select|combobox|listbox")
-        yield view.call(
-            "browser_select", clickId=element.number, options=[{"label": o} for o in self.options]
-        )
+        yield view.call("browser_select", clickId=element.number, options=list(self.options))
 
 
 @dataclass(frozen=True)
@@ -114,13 +111,14 @@ class Hover(Intent):
 
 @dataclass(frozen=True)
 class Keys(Intent):
-    """Press keys one after another."""
+    """Press a key, once or several times."""
 
-    keys: Sequence[str]
+    key: str
+    times: int = 1
 
     def turns(self, view: ModelView) -> Turns:
-        """Press them, one call each, in one turn."""
-        yield [call for key in self.keys for call in view.call("browser_press_key", key=key)]
+        """Press it."""
+        yield view.call("browser_press_key", key=self.key, times=self.times)
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ class Drag(Intent):
         source = yield from view.look_for(self.source)
         if self.by is not None:
             x, y = self.by
-            yield view.call("browser_drag", clickId=source.number, offset={"x": x, "y": y})
+            yield view.call("browser_drag", clickId=source.number, dx=x, dy=y)
             return
         target = yield from view.look_for(self.target)
         yield view.call("browser_drag", clickId=source.number, toClickId=target.number)
@@ -193,6 +191,8 @@ class ScrollList(Intent):
 
     def turns(self, view: ModelView) -> Turns:
         """Scroll to it."""
+        if not view.page.elements:
+            raise NotOnPage("the list")
         yield view.call("browser_scroll", clickId=view.page.elements[-1].number)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,44 +62,36 @@ def read_observation(text: str, cut_next: int | None = None) -> PageView:
 def newest_view(messages: Sequence[Mapping[str, Any]]) -> PageView | None:
     """Return the newest observation that the messages hold, or None."""
     for message in reversed(messages):
-        for text in reversed(list(_texts(message.get("content")))):
-            if found := FENCE.findall(text):
-                return read_observation(found[-1][1], _next_element(text))
+        found = list(_views(message.get("content")))
+        if found:
+            return found[-1]
     return None
 
 
-def _texts(content: Any) -> Iterator[str]:
-    """Yield the texts of a message: also those inside of JSON."""
-    if isinstance(content, list):
-        for block in content:
-            yield from _texts(block.get("text") if isinstance(block, Mapping) else block)
-        return
-    if not isinstance(content, str):
-        return
-    try:
-        yield from _strings(json.loads(content))
-    except ValueError:
-        yield content
-
-
-def _strings(value: Any) -> Iterator[str]:
+def _views(value: Any) -> Iterator[PageView]:
+    """Yield the observations of a message: results of browser_observe, and fenced texts."""
     if isinstance(value, Mapping):
-        cut = value.get("cut")
-        for name, inner in value.items():
-            if isinstance(inner, str) and isinstance(cut, Mapping) and name == "text":
-                yield f"{inner}\n{json.dumps({'cut': cut})}"
-            else:
-                yield from _strings(inner)
+        if isinstance(value.get("text"), str) and "viewport" in value:
+            yield read_observation(_unfenced(value["text"]), (value.get("cut") or {}).get("next"))
+            return
+        for inner in value.values():
+            yield from _views(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _strings(inner)
+            yield from _views(inner)
     elif isinstance(value, str):
-        yield value
+        if value[:1] in "{[":
+            with suppress(ValueError):
+                yield from _views(json.loads(value))
+                return
+        for match in FENCE.finditer(value):
+            cut = re.search(r"\bfrom: (\d+)|\"next\": ?(\d+)", value[match.end() :])
+            yield read_observation(match[2], int(cut[1] or cut[2]) if cut else None)
 
 
-def _next_element(text: str) -> int | None:
-    found = re.search(r'"cut":\s*\{[^}]*"next":\s*(\d+)', text)
-    return int(found[1]) if found else None
+def _unfenced(text: str) -> str:
+    match = FENCE.search(text)
+    return match[2] if match else text
 
 
 def last_results(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -119,5 +112,5 @@ def goal_of(messages: Sequence[Mapping[str, Any]]) -> str:
         if message["role"] == "assistant":
             break
         if message["role"] == "user":
-            texts += list(_texts(message["content"]))
+            texts.append(str(message["content"]))
     return "\n".join(texts)

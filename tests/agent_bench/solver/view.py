@@ -86,7 +86,7 @@ class ModelView:
             return self.observe(**{"from": self.page.next})
         if attempt < LOOKS // 3:
             return self.observe(full=True)
-        return self.call("browser_scroll", direction="down", screens=1)
+        return self.call("browser_scroll", screens=1)
 
 
 __all__ = ["ModelView", "NotOnPage", "PageElement", "Turns"]

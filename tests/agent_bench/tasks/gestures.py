@@ -95,9 +95,9 @@ def keys(site: Site, seeded: Seeded) -> Assignment:
         [
             Open(f"{site.url}/"),
             Press(name, "listbox|select|combobox"),
-            Keys(["ArrowDown"] * down),
+            Keys("ArrowDown", down),
             Find("now", f"On {rows[down - 1]}"),
-            Keys(["Enter"]),
+            Keys("Enter"),
             Find("out", "Sent"),
         ],
         lambda answer: site.state["pressed"] == [rows[down - 1]],

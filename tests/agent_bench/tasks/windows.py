@@ -109,7 +109,7 @@ def question_before_deleting(site: Site, seeded: Seeded) -> Assignment:
 
     return Assignment(
         f"Delete {wanted} at {site.url}/, and nothing else.",
-        [Open(f"{site.url}/"), Press(f"Delete {wanted}", "button", dialog="accept")],
+        [Open(f"{site.url}/"), Press(f"Delete {wanted}", "button", accept=True)],
         lambda answer: site.state["rows"] == [name for name in names if name != wanted],
     )
 
@@ -132,7 +132,7 @@ def prompt(site: Site, seeded: Seeded) -> Assignment:
         f'At {site.url}/ press "{press}" and answer its question with {name}.',
         [
             Open(f"{site.url}/"),
-            Press(press, "button", dialog="accept", text=name),
+            Press(press, "button", accept=True, text=name),
             Find("out", "Sent"),
         ],
         lambda answer: site.state["pressed"] == [name],
