@@ -20,6 +20,8 @@ from runs.submission import services
 from runs.submission.answer import answer_run
 
 TEMPLATE_FILTER = {"templateId": "template_id"}
+# The fields of a brief answer of run_task_template, beside the required ones, unless empty.
+BRIEF_ANSWER = ("progress", "resultSummary", "error", "warnings", "waitingFor")
 SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}
 
 
@@ -36,9 +38,15 @@ async def list_task_templates(call: McpToolCall) -> dict[str, Any]:
 
 async def run_task_template(call: McpToolCall) -> dict[str, Any]:
     """Submit a run and, if its mode says so, wait for its result."""
-    return await long_poll.submit_and_wait(
-        principal=call.principal, call=call.arguments, progress=call.progress
+    arguments = dict(call.arguments)
+    brief = arguments.pop("brief", False)
+    answer = await long_poll.submit_and_wait(
+        principal=call.principal, call=arguments, progress=call.progress
     )
+    if not brief:
+        return answer
+    required = {name: answer[name] for name in contract.RUN_TASK_TEMPLATE_OUTPUT["required"]}
+    return required | {name: answer[name] for name in BRIEF_ANSWER if answer.get(name)}
 
 
 async def get_task_run(call: McpToolCall) -> dict[str, Any]:
@@ -98,12 +106,13 @@ async def subscribe_task_run_events(call: McpToolCall) -> dict[str, Any]:
 
 async def wait_task_run(call: McpToolCall) -> dict[str, Any]:
     """Return a run once it is terminal or waits for a person."""
-    return await long_poll.wait_run(
+    run = await long_poll.wait_run(
         principal=call.principal,
         run_id=call.arguments["runId"],
         wait_s=_wait_s(call, WAIT_MAX_MS),
         progress=call.progress,
     )
+    return run | {"result": None} if call.arguments.get("brief") else run
 
 
 async def answer_task_run(call: McpToolCall) -> dict[str, Any]:
@@ -150,11 +159,10 @@ TOOLS = (
             "Start a durable run of a template, for example batch_extract_pages to read web pages"
             " in a real browser. options.mode: sync waits for the result (at most 5 minutes), async"
             " returns a runId at once, auto (default) waits for small jobs only. The run continues"
-            " if this connection is lost: keep runId and use wait_task_run or get_task_run. With"
-            " options.idempotencyKey the call can be repeated safely. A failed run is a normal"
+            " if this connection is lost: keep runId for wait_task_run. A failed run is a normal"
             " result: read status and error.recovery."
         ),
-        input_schema=contract.RUN_TASK_TEMPLATE_INPUT,
+        input_schema=contract.BRIEF_RUN_TASK_TEMPLATE_INPUT,
         output_schema=contract.RUN_TASK_TEMPLATE_OUTPUT,
         handler=run_task_template,
         # It depends on the template: some submit forms or call tools on other machines.
@@ -167,7 +175,7 @@ TOOLS = (
         title="Get a run",
         description=(
             "Return a run's current status and progress, and once it has ended its result or error"
-            " and its artifactIds. To wait for the end use wait_task_run instead of polling."
+            " and its artifactIds. To wait for the end: wait_task_run."
         ),
         input_schema=contract.RUN_ID_INPUT,
         output_schema=contract.RUN_OUTPUT,
@@ -179,8 +187,7 @@ TOOLS = (
         name="list_task_runs",
         title="List runs",
         description=(
-            "List the runs of this workspace, newest first, including those of earlier"
-            " conversations; filter by status or templateId, page with limit and offset. total"
+            "List the runs of this workspace, newest first; filter by status or templateId, page with limit and offset. total"
             " counts all matches. Ended runs stay listed for 30 minutes by default."
         ),
         input_schema=contract.LIST_TASK_RUNS_INPUT,
@@ -222,8 +229,8 @@ TOOLS = (
         description=(
             "Read only the parts you need of the pages that a run read: outline true lists pages"
             " and headings; sections (heading words or indexes), item (one page) and grep (RE2"
-            " pattern; returns matches) select text; maxChars limits it. While nextOffset is not"
-            " null, continue with offset = nextOffset."
+            " pattern; returns matches) select text. While nextOffset is not null, continue with"
+            " offset = nextOffset."
         ),
         input_schema=page_reader.READ_PAGE_CONTENT_INPUT,
         output_schema=page_reader.READ_PAGE_CONTENT_OUTPUT,
@@ -249,8 +256,7 @@ TOOLS = (
         title="Follow a run's events",
         description=(
             "Return the run's events after seq `after`, waiting up to waitMs for the first."
-            " Call again with after = lastSeq until terminal is true: no event is missed or"
-            " repeated. Use it to follow each step; to wait only for the end, use wait_task_run."
+            " Call again with after = lastSeq until terminal is true. Use it to follow each step; to wait only for the end, use wait_task_run."
         ),
         input_schema=contract.SUBSCRIBE_INPUT,
         output_schema=contract.SUBSCRIBE_OUTPUT,
@@ -263,11 +269,11 @@ TOOLS = (
         name="wait_task_run",
         title="Wait for a run",
         description=(
-            "Wait up to waitMs (default and maximum 55000) and return the run once it has ended or"
+            "Wait up to waitMs and return the run once it has ended or"
             " waits for a person (waitingFor), else its current state after that time: then call"
             " again."
         ),
-        input_schema=contract.WAIT_TASK_RUN_INPUT,
+        input_schema=contract.BRIEF_WAIT_TASK_RUN_INPUT,
         output_schema=contract.RUN_OUTPUT,
         handler=wait_task_run,
         read_only=True,

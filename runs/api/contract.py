@@ -89,6 +89,14 @@ RUN_ID_INPUT: Schema = closed({"runId": ID})
 WAIT_TASK_RUN_INPUT: Schema = closed(
     {"runId": ID, "waitMs": {**_WAIT, "default": WAIT_MAX_MS}}, ["runId"]
 )
+# Of MCP alone.
+_BRIEF: Schema = {**BOOL, "description": "Leave the result out; read_page_content reads parts."}
+BRIEF_RUN_TASK_TEMPLATE_INPUT: Schema = closed(
+    {**RUN_TASK_TEMPLATE_INPUT["properties"], "brief": _BRIEF}, ["templateId", "inputs"]
+)
+BRIEF_WAIT_TASK_RUN_INPUT: Schema = closed(
+    {**WAIT_TASK_RUN_INPUT["properties"], "brief": BOOL}, ["runId"]
+)
 LIST_TASK_RUNS_INPUT: Schema = closed(
     {"status": _STATUS, "templateId": _TEMPLATE_ID, **PAGE_PROPERTIES}, []
 )

@@ -13,6 +13,7 @@ from decisions.errors import InvalidInput
 CONTEXT_CHARACTERS = 120  # returned on each side of a match
 MATCH_MAX = 400  # characters of a match itself
 HEADING_MAX, ADDRESS_MAX = 300, 1000
+FOUND_OVERHEAD_CHARACTERS = 12
 OVERHEAD_CHARACTERS = 60  # counted for the JSON around each text
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False  # it would write to stderr
@@ -46,6 +47,7 @@ class ContentSelection:
         item: only this page; None for all.
         sections: parts of headings (case-insensitive) or indexes; None for all sections.
         grep: an RE2 pattern; only its matches with their context are returned.
+        only_matches: of matches, only what the pattern's groups match (without groups, all of it).
         outline: only headings and lengths.
         offset: the nextOffset of the previous answer; 0 to start.
     """
@@ -53,6 +55,7 @@ class ContentSelection:
     item: int | None = None
     sections: Sequence[int | str] | None = None
     grep: str | None = None
+    only_matches: bool = False
     outline: bool = False
     max_chars: int = 8000
     offset: int = 0
@@ -106,12 +109,15 @@ def _level(section: Mapping[str, Any]) -> int:
 
 
 def select_content(pages: Sequence[Page], selection: ContentSelection) -> dict[str, Any]:
-    """Return {totalPages, pages[], matches[], nextOffset}: the selected parts from `offset` on, up
-    to about max_chars characters.
+    """Return {totalPages, pages[], matches[], found?, nextOffset}: the selected parts from `offset`
+    on, up to about max_chars characters.
 
     Raises:
-        InvalidInput: There is no such item, or RE2 rejects the pattern.
+        InvalidInput: There is no such item, RE2 rejects the pattern, or only matches are requested
+            without a pattern.
     """
+    if selection.only_matches and selection.grep is None:
+        raise InvalidInput("onlyMatches: give the pattern as grep.")
     if selection.item is not None and selection.item >= len(pages):
         existing = f"items 0 to {len(pages) - 1}" if pages else "no pages"
         raise InvalidInput(f"item: there is no page {selection.item}; the result has {existing}.")
@@ -124,6 +130,8 @@ def select_content(pages: Sequence[Page], selection: ContentSelection) -> dict[s
     ]
     answer: dict[str, Any] = {"totalPages": len(pages), "pages": [], "matches": []}
     add = _add_matches if selection.grep is not None else _add_texts
+    if selection.only_matches:
+        add, answer["found"] = _add_found, {}
     return answer | {"nextOffset": add(selected, selection, answer)}
 
 
@@ -193,14 +201,7 @@ def _add_matches(
     """Add matches with their context to the answer; return the next offset, which counts matches,
     or None at the end.
     """
-    try:
-        pattern = re2.compile(selection.grep, _OPTIONS)
-    except re2.error as error:
-        reason = error.args[0] if error.args else "it is no pattern"
-        reason = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise InvalidInput(
-            f"grep: {reason[:200]} (RE2 has no lookaround and no backreferences)."
-        ) from None
+    pattern = _pattern(selection)
     left, count = selection.max_chars, 0
     for page, section in selected:
         for match in _find_matches(pattern, section):
@@ -212,6 +213,42 @@ def _add_matches(
                 return count - 1
             answer["matches"].append({"item": page.item, **match})
     return None
+
+
+def _add_found(
+    selected: Sequence[tuple[Page, Section]], selection: ContentSelection, answer: dict[str, Any]
+) -> int | None:
+    """Add what the pattern's groups match to `found`, a list for each page by its item; return the
+    next offset, which counts matches, or None at the end.
+    """
+    pattern = _pattern(selection)
+    left, count = selection.max_chars, 0
+    for page, section in selected:
+        for match in pattern.finditer(section.text):
+            if match.end() == match.start():
+                continue
+            count += 1
+            if count <= selection.offset:
+                continue
+            parts = [(part or "")[:MATCH_MAX] for part in match.groups()]
+            parts = parts or [match.group()[:MATCH_MAX]]
+            left -= FOUND_OVERHEAD_CHARACTERS + sum(map(len, parts))
+            if answer["found"] and left <= 0:
+                return count - 1
+            found = answer["found"].setdefault(str(page.item), [])
+            found.append(parts[0] if len(parts) == 1 else parts)
+    return None
+
+
+def _pattern(selection: ContentSelection) -> Any:
+    try:
+        return re2.compile(selection.grep, _OPTIONS)
+    except re2.error as error:
+        reason = error.args[0] if error.args else "it is no pattern"
+        reason = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise InvalidInput(
+            f"grep: {reason[:200]} (RE2 has no lookaround and no backreferences)."
+        ) from None
 
 
 def _find_matches(pattern: Any, section: Section) -> Iterator[dict[str, Any]]:

@@ -41,6 +41,10 @@ READ_PAGE_CONTENT_INPUT = closed(
             "maxLength": 500,
             "description": "RE2 pattern, with (?i) case-insensitive: only its matches in context.",
         },
+        "onlyMatches": {
+            "type": "boolean",
+            "description": "With grep: only the texts of its groups, as found: {item: [text]}.",
+        },
         "outline": {"type": "boolean", "description": "Only headings and lengths."},
         "maxChars": {"type": "integer", "minimum": 100, "maximum": MAX_CHARS, "default": 8000},
         "offset": {
@@ -87,8 +91,10 @@ READ_PAGE_CONTENT_OUTPUT = closed(
                 {"item": COUNT, "section": COUNT, "heading": TEXT, "at": COUNT, "text": TEXT}
             ),
         },
+        "found": {"type": "object"},
         "nextOffset": {"type": ["integer", "null"]},
-    }
+    },
+    ["artifactId", "totalPages", "pages", "matches", "nextOffset"],
 )
 
 
@@ -106,7 +112,7 @@ def read_page_content(*, principal: Principal, call: dict[str, Any]) -> dict[str
         raise InvalidInput("artifactId: give either artifactId or runId.")
     if run_id is not None:
         artifact_id = _result_of(principal, run_id)
-    names = {"maxChars": "max_chars"}
+    names = {"maxChars": "max_chars", "onlyMatches": "only_matches"}
     selection = ContentSelection(**{names.get(name, name): value for name, value in args.items()})
     value = _read_value(principal, str(artifact_id))
     return {"artifactId": artifact_id, **select_content(pages_of(value), selection)}

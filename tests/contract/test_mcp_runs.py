@@ -56,6 +56,20 @@ def test_sync_returns_the_terminal_run(host: Host) -> None:
     assert answer["progress"] == {"doneSteps": 1, "totalSteps": 1}
 
 
+@pytest.mark.usefixtures("background_worker")
+def test_a_brief_answer_leaves_the_result_out(host: Host) -> None:
+    answer = call(host, "run_task_template", **job("ok", mode="sync"), brief=True)
+    shown = {"progress", "resultSummary"}
+    assert set(answer) - shown == HANDLE_FIELDS, answer
+    assert answer["status"] == "succeeded"
+    failed = call(host, "run_task_template", **job("fail", mode="sync"), brief=True)
+    assert failed["error"]["errorCode"]
+    waited = call(host, "wait_task_run", runId=answer["runId"], brief=True)
+    assert set(waited) >= RUN_FIELDS
+    assert waited["result"] is None
+    assert call(host, "wait_task_run", runId=answer["runId"])["result"] is not None
+
+
 def test_async_returns_the_handle_only(host: Host) -> None:
     answer = run(host, "ok", mode="async")
     assert set(answer) == HANDLE_FIELDS

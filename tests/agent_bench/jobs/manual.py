@@ -42,7 +42,9 @@ class Manual:
 
     def has_section(self, name: str, section: str) -> bool:
         """Return whether a page has a section with this heading."""
-        return any(words(h) == section for h in re.findall(r"<h2[^>]*>(.*?)</h2>", self._read(name)))
+        return any(
+            words(h) == section for h in re.findall(r"<h2[^>]*>(.*?)</h2>", self._read(name))
+        )
 
     def purpose(self, command: str) -> str:
         """Return what a command is for: the line under its name."""
@@ -67,7 +69,9 @@ class Manual:
 
     def error_code(self, condition: str) -> str:
         """Return the code of a condition."""
-        rows = re.findall(r"literal\">(\w{5})</code></td><td><code class=\"symbol\">(\w+)<", self._errcodes())
+        rows = re.findall(
+            r"literal\">(\w{5})</code></td><td><code class=\"symbol\">(\w+)<", self._errcodes()
+        )
         return next(code for code, name in rows if name == condition)
 
     def _errcodes(self) -> str:
@@ -97,9 +101,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 @contextmanager
 def serve_manual(folder: Path) -> Iterator[str]:
     """Serve the files for the length of the block; yield the address of the folder."""
-    server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder))
-    )
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

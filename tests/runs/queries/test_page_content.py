@@ -126,6 +126,25 @@ def test_matches_continue_at_an_offset_and_none_is_repeated() -> None:
     assert found[-1] > 3300
 
 
+def test_only_matches_returns_what_the_groups_match_by_item() -> None:
+    answer = read(RESULT, grep=r"(?P<n>one|two|red) (fish)", only_matches=True)
+    assert answer["found"]["0"] == [["one", "fish"], ["two", "fish"]]
+    assert len(answer["found"]["2"]) == 400  # those near each other, too
+    assert (answer["pages"], answer["matches"]) == ([], [])
+    assert read(RESULT, grep="two.*", only_matches=True)["found"] == {"0": ["two fish"]}
+
+
+def test_only_matches_continues_at_an_offset() -> None:
+    answers = follow_offsets(RESULT, grep="(red) fish", only_matches=True, max_chars=100)
+    assert len(answers) > 10
+    assert sum(len(answer["found"].get("2", ())) for answer in answers) == 400
+
+
+def test_only_matches_needs_a_pattern() -> None:
+    with pytest.raises(InvalidInput, match="give the pattern as grep"):
+        read(RESULT, only_matches=True)
+
+
 @pytest.mark.parametrize("pattern", ["(?=x)", "(", r"(a)\1", "a{2000}{2000}", "["])
 def test_a_pattern_that_re2_does_not_support_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidInput, match=r"grep: .*RE2"):
