@@ -72,7 +72,7 @@ class Manual:
         rows = re.findall(
             r"literal\">(\w{5})</code></td><td><code class=\"symbol\">(\w+)<", self._errcodes()
         )
-        return next(code for code, name in rows if name == condition)
+        return next(str(code) for code, name in rows if name == condition)
 
     def _errcodes(self) -> str:
         return self._read("errcodes-appendix")

@@ -80,10 +80,17 @@ def _views(value: Any) -> Iterator[PageView]:
         for inner in value:
             yield from _views(inner)
     elif isinstance(value, str):
-        if value[:1] in "{[":
-            with suppress(ValueError):
-                yield from _views(json.loads(value))
-                return
+        yield from _views_in_text(value)
+
+
+def _views_in_text(value: str) -> Iterator[PageView]:
+    inner = None
+    if value[:1] in "{[":
+        with suppress(ValueError):
+            inner = json.loads(value)
+    if inner is not None:
+        yield from _views(inner)
+    else:
         for match in FENCE.finditer(value):
             cut = re.search(r"\bfrom: (\d+)|\"next\": ?(\d+)", value[match.end() :])
             yield read_observation(match[2], int(cut[1] or cut[2]) if cut else None)
