@@ -256,7 +256,8 @@ TOOLS = (
         title="Follow a run's events",
         description=(
             "Return the run's events after seq `after`, waiting up to waitMs for the first."
-            " Call again with after = lastSeq until terminal is true. Use it to follow each step; to wait only for the end, use wait_task_run."
+            " Call again with after = lastSeq until terminal is true. To wait only for the end,"
+            " use wait_task_run."
         ),
         input_schema=contract.SUBSCRIBE_INPUT,
         output_schema=contract.SUBSCRIBE_OUTPUT,
