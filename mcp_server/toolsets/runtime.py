@@ -187,8 +187,9 @@ TOOLS = (
         name="list_task_runs",
         title="List runs",
         description=(
-            "List the runs of this workspace, newest first; filter by status or templateId, page with limit and offset. total"
-            " counts all matches. Ended runs stay listed for 30 minutes by default."
+            "List the runs of this workspace, newest first; filter by status or"
+            " templateId, page with limit and offset. total counts all matches. Ended runs stay"
+            " listed for 30 minutes by default."
         ),
         input_schema=contract.LIST_TASK_RUNS_INPUT,
         output_schema=contract.LIST_TASK_RUNS_OUTPUT,
