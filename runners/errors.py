@@ -6,6 +6,7 @@
     ├── ElementNotFound       no element matches the locator
     ├── NavigationTimeout     the page did not load in time
     ├── NavigationFailed      the page cannot be reached (refused, unknown host, TLS, …)
+    ├── HttpErrorPage         the server answered with an HTTP error status
     ├── PageCrashed           the page, its browser or the browser's driver died
     ├── LoginNotConfirmed     the login form was sent, but the success indicator did not come true
     ├── PageLost              the page is gone after a step that must not be repeated
@@ -86,6 +87,18 @@ class NavigationFailed(ToolFailed):
 
     code = "STEP_EXECUTION_FAILED"
     recovery = "Check that the address is right and reachable from the worker."
+
+
+class HttpErrorPage(ToolFailed):
+    """The server answered with an HTTP error status; details.httpStatus is the status, and
+    details.artifactId the page that it sent.
+    """
+
+    code = "STEP_EXECUTION_FAILED"
+    recovery = (
+        "Correct the address, or try again later after 429 and 5xx. The page's text is in"
+        " details.artifactId (read_page_content); onHttpError: keep accepts such pages."
+    )
 
 
 class PageCrashed(ToolFailed):

@@ -9,6 +9,7 @@ from typing import Any
 import re2
 
 from decisions.errors import InvalidInput
+from runs.task_templates.page_texts import has_sections, is_page
 
 CONTEXT_CHARACTERS = 120  # returned on each side of a match
 MATCH_MAX = 400  # characters of a match itself
@@ -80,25 +81,18 @@ def _find_pages(value: Any) -> Iterator[Mapping[str, Any]]:
         if isinstance(node, list):
             stack.extend(reversed(node))
         elif isinstance(node, dict):
-            if _is_page(node):
+            if is_page(node):
                 yield node
             else:
                 stack.extend(reversed(node.values()))
 
 
-def _is_page(node: Mapping[str, Any]) -> bool:
-    """Return whether an object is a page, also one that could not be read: `item` counts both."""
-    content = node.get("content")
-    is_item = "url" in node and "success" in node and "content" in node
-    return is_item or (isinstance(content, dict) and isinstance(content.get("sections"), list))
-
-
 def _sections(page: Mapping[str, Any]) -> list[Section]:
     content = page.get("content")
-    listed = content.get("sections") if isinstance(content, dict) else None
+    listed = content["sections"] if isinstance(content, dict) and has_sections(content) else []
     return [
         Section(index, str(row.get("heading") or ""), _level(row), str(row.get("text") or ""))
-        for index, row in enumerate(listed if isinstance(listed, list) else [])
+        for index, row in enumerate(listed)
         if isinstance(row, dict)
     ]
 

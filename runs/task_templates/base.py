@@ -64,7 +64,12 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """How a run ends: its final status, with its result or error."""
+    """How a run ends: its final status, with its result or error.
+
+    Attributes:
+        shown_characters: how much of each page's text the run's answer shows; the stored result has
+            all of it. None: all.
+    """
 
     status: RunStatus
     result: Mapping[str, Any] | None = None
@@ -72,6 +77,7 @@ class Conclusion:
     summary: str = ""
     warnings: Sequence[str] = ()
     next_actions: Sequence[Mapping[str, Any]] = field(default=())
+    shown_characters: int | None = None
 
 
 class StepContext(Protocol):

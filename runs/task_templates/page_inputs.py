@@ -1,13 +1,15 @@
-"""Input fields and result schemas that the templates for one page share."""
+"""Input fields and result schemas that the page templates share, and how they read a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from runners.browser.parameters import ExtractOptions
+from runners.errors import HttpErrorPage
+from runs.task_templates.base import StepContext
 
 StartUrl = Annotated[
     str, Field(min_length=1, max_length=8192, description="The http(s) URL to start at.")
@@ -15,6 +17,14 @@ StartUrl = Annotated[
 Extract = Annotated[
     ExtractOptions | None,
     Field(description="How much of the page to return; by default elements and text, shortened."),
+]
+OnHttpError = Annotated[
+    Literal["fail", "keep"],
+    Field(
+        alias="onHttpError",
+        description="A page with an HTTP error status (404, 500): fail, with details.httpStatus and"
+        " the page's text in details.artifactId; or keep it as a page like any other.",
+    ),
 ]
 STEP_MS = 200_000  # a wait of up to 120 s, and what happens before and after it
 FINAL_PAGE: Mapping[str, Any] = {
@@ -34,13 +44,46 @@ PAGE_INFO: Mapping[str, Any] = {
 }
 CONTENT: Mapping[str, Any] = {
     "type": ["object", "null"],
-    "description": "sections[] {heading, level, text}, truncated; null if not requested.",
+    "description": "sections[] {heading, level, text}, truncated; null if not requested. Text over"
+    " maxContentLength is cut: readOn {item, offset} are the arguments, with the result's"
+    " artifactId, of the read_page_content call that reads on.",
 }
 
 
 def extract_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {extract} as the argument of a reading tool, or {} if the inputs have none."""
-    return {"extract": inputs["extract"]} if inputs.get("extract") else {}
+    """Return {whole, extract?} as arguments of a reading tool: the run keeps the whole text."""
+    return {"whole": True} | ({"extract": inputs["extract"]} if inputs.get("extract") else {})
+
+
+async def check_http_status(
+    page: Mapping[str, Any], inputs: Mapping[str, Any], ctx: StepContext
+) -> Mapping[str, Any]:
+    """Return the page that a step read.
+
+    Raises:
+        HttpErrorPage: The server answered with an HTTP error status, and the inputs do not say to
+            keep such a page; it is stored as an artifact.
+    """
+    status = page.get("httpStatus") or 200
+    if status < 400 or inputs.get("onHttpError") == "keep":
+        return page
+    artifact_id = await ctx.store_output(page)
+    raise HttpErrorPage(
+        f"The server answered with HTTP status {status}: “{str(page.get('title'))[:200]}”.",
+        details={
+            "httpStatus": status,
+            "url": page.get("url"),
+            "title": str(page.get("title"))[:200],
+            "artifactId": artifact_id,
+        },
+    )
+
+
+def status_of(page: Mapping[str, Any] | None, error: Mapping[str, Any] | None) -> int | None:
+    """Return the HTTP status of a step's page, or of the page that its error is about."""
+    source = page or (error or {}).get("details") or {}
+    status = source.get("httpStatus")
+    return status if isinstance(status, int) else None
 
 
 def final_page(page: Mapping[str, Any]) -> dict[str, Any]:

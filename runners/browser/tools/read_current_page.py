@@ -7,11 +7,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field, StrictStr
+from pydantic import Field, StrictBool, StrictStr
 
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import run_command
 from runners.browser.interaction.page_reader import PageReader, wait_for_next_document
+from runners.browser.interaction.page_text import fit_content, reading_whole
 from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.browser.session.tab import Tab
@@ -28,6 +29,9 @@ class ReadCurrentPage(Closed):
     extract: ExtractOptions = Field(default_factory=ExtractOptions)
     wait_for: WaitCondition | None = Field(
         default=None, alias="waitFor", description="Read the page only after this is true."
+    )
+    whole: StrictBool = Field(
+        default=False, description="Return the whole text, whatever maxContentLength is."
     )
     unlike: StrictStr | None = Field(
         default=None,
@@ -47,11 +51,14 @@ async def read_current_page(args: ReadCurrentPage, ctx: ToolContext) -> Mapping[
     async with lease_run_tab(ctx) as tab:
         if args.unlike is not None:
             await _wait_for_change(tab, args.unlike)
-        page = await PageReader(args.extract, args.wait_for, ctx.deadline).read_current(tab)
+        reader = PageReader(reading_whole(args.extract), args.wait_for, ctx.deadline)
+        page = await reader.read_current(tab)
         page["fingerprint"] = await _fingerprint(tab)
         if ctx.trust != "local":
             check_address(page["url"], ctx.trust)
+    if args.whole:
         return page
+    return await fit_content(page, args.extract.max_content_length, ctx.save_artifact)
 
 
 async def _wait_for_change(tab: Tab, fingerprint: str) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field, StrictBool, StrictStr
 
 from runners.browser.errors import ContextLost, browser_lost
 from runners.browser.interaction.page_reader import PageReader
+from runners.browser.interaction.page_text import fit_content, reading_whole
 from runners.browser.interaction.screenshot import take_screenshot
 from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.browser.session.tab import Tab
@@ -27,6 +28,9 @@ class ReadPage(Closed):
     wait_for: WaitCondition | None = Field(
         default=None, alias="waitFor", description="Read the page only after this is true."
     )
+    whole: StrictBool = Field(
+        default=False, description="Return the whole text, whatever maxContentLength is."
+    )
     screenshot: StrictBool = Field(
         default=False, description="Store a screenshot of the visible part as an artifact."
     )
@@ -37,21 +41,24 @@ async def read_page(args: ReadPage, ctx: ToolContext) -> Mapping[str, Any]:
     """Open a web page and read it once it has loaded: title, type, summary, the usable elements
     (with position and state) and the text as sections under their headings.
 
-    A page with an HTTP error status (404, 500) is read anyway and named in `warnings`. Values of
-    fields that look like passwords or tokens are masked as "***".
+    A page with an HTTP error status (404, 500) is read anyway: see `httpStatus`. Values of fields
+    that look like passwords or tokens are masked as "***". Text over maxContentLength is cut, and
+    `content.readOn` has the arguments of the read_page_content call that reads on.
     """
     url = check_address(args.url, ctx.trust)
     if ctx.browser is None:
         raise browser_lost()
     async with ctx.browser.tab() as tab:
-        reader = PageReader(args.extract, args.wait_for, ctx.deadline)
+        reader = PageReader(reading_whole(args.extract), args.wait_for, ctx.deadline)
         page = await reader.open_and_read(tab, url)
         if ctx.trust != "local":
             # A redirect may have led to an address whose content this caller may not read.
             check_address(page["url"], ctx.trust)
         if args.screenshot:
             page |= await _save_screenshot(tab, ctx, page["warnings"])
+    if args.whole:
         return page
+    return await fit_content(page, args.extract.max_content_length, ctx.save_artifact)
 
 
 async def _save_screenshot(tab: Tab, ctx: ToolContext, warnings: list[str]) -> dict[str, str]:

@@ -17,6 +17,15 @@ from runs.task_templates.outcomes import (
     next_actions,
     warnings_of_items,
 )
+from runs.task_templates.page_inputs import (
+    CONTENT,
+    PAGE_INFO,
+    OnHttpError,
+    check_http_status,
+    extract_of,
+    status_of,
+)
+from runs.task_templates.page_texts import kept_page, shown_characters
 from runs.task_templates.registry import register
 
 SHARED_URLS = 30  # idle workers take steps of batches from this size on
@@ -34,6 +43,7 @@ class BatchExtractPagesInputs(Closed):
         default=None, description="How much of each page to return."
     )
     concurrency: int = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
+    on_http_error: OnHttpError = "fail"
 
 
 @register
@@ -45,7 +55,8 @@ class BatchExtractPages(TaskTemplate):
     description = (
         "Open each url in a real browser and return its title, type, interactive elements"
         " and readable text in sections."
-        " Pages that fail are reported item by item; the others are returned."
+        " Pages that fail are reported item by item; the others are returned. The run keeps the"
+        " whole text of each page: read_page_content reads and searches it."
     )
     inputs_model: ClassVar[type[BaseModel]] = BatchExtractPagesInputs
     example_inputs = (
@@ -78,8 +89,9 @@ class BatchExtractPages(TaskTemplate):
                         "pageType": {"type": ["string", "null"]},
                         "elementCount": {"type": "integer"},
                         "contentSections": {"type": "integer"},
-                        "content": {"type": ["object", "null"]},
-                        "pageInfo": {"type": ["object", "null"]},
+                        "httpStatus": {"type": ["integer", "null"]},
+                        "content": CONTENT,
+                        "pageInfo": PAGE_INFO,
                         "success": {"type": "boolean"},
                         "error": {"type": ["object", "null"]},
                     },
@@ -100,10 +112,9 @@ class BatchExtractPages(TaskTemplate):
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Read one page."""
-        args = {"url": step.input["url"]}
-        if ctx.inputs.get("extract"):
-            args["extract"] = ctx.inputs["extract"]
-        return await ctx.call("read_page", args)
+        args = {"url": step.input["url"], **extract_of(ctx.inputs)}
+        page = kept_page(await ctx.call("read_page", args), len(ctx.inputs["urls"]))
+        return await check_http_status(page, ctx.inputs, ctx)
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return every item, and a status by whether all, some or no pages were read."""
@@ -111,9 +122,7 @@ class BatchExtractPages(TaskTemplate):
         succeeded = sum(step.succeeded for step in steps)
         failed = len(items) - succeeded
         counts = {"total": len(items), "succeeded": succeeded, "failed": failed}
-        summary = f"{succeeded} of {len(items)} pages read" + (
-            f", {failed} failed" if failed else ""
-        )
+        summary = f"{succeeded} of {len(items)} pages read" + _exceptions(items, failed)
         actions = _read_again(self.template_id, inputs, steps)
         if not succeeded:
             error = common_error(items, steps)
@@ -127,6 +136,7 @@ class BatchExtractPages(TaskTemplate):
             summary=summary,
             warnings=warnings_of_items(steps),
             next_actions=actions,
+            shown_characters=shown_characters(inputs),
         )
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
@@ -163,6 +173,12 @@ def _read_again(
     return [{"tool": "run_task_template", "args": args, "reason": reason}]
 
 
+def _exceptions(items: Sequence[Mapping[str, Any]], failed: int) -> str:
+    kept = sum(item["success"] and (item["httpStatus"] or 200) >= 400 for item in items)
+    errors = f", {kept} of them with an HTTP error status" if kept else ""
+    return errors + (f", {failed} failed" if failed else "")
+
+
 def _item(step: StepView) -> dict[str, Any]:
     page = step.output or {}
     return {
@@ -173,6 +189,7 @@ def _item(step: StepView) -> dict[str, Any]:
         "contentSections": page.get("contentSections", 0),
         "content": page.get("content"),
         "pageInfo": page.get("pageInfo"),
+        "httpStatus": status_of(step.output, step.error),
         "success": step.succeeded,
         "error": step.error,
     }

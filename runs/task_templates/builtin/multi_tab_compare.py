@@ -11,11 +11,18 @@ from runners.tools.base import Closed, Whole
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import common_error, next_actions, warnings_of_items
-from runs.task_templates.page_inputs import CONTENT, PAGE_INFO, Extract
+from runs.task_templates.page_inputs import (
+    CONTENT,
+    PAGE_INFO,
+    Extract,
+    OnHttpError,
+    check_http_status,
+    status_of,
+)
+from runs.task_templates.page_texts import kept_page, shown_characters
 from runs.task_templates.registry import register
 
 TOP_SECTIONS = 3
-SECTIONS_LENGTH = 20_000  # characters of content to read if only its headings are compared
 Compared = Literal["title", "elementCount", "topSections"]
 FIELDS: tuple[Compared, ...] = ("title", "elementCount", "topSections")
 
@@ -58,6 +65,7 @@ class MultiTabCompareInputs(Closed):
     extract: Extract = None
     compare: Compare | None = Field(default=None, description="By default all fields, exactly.")
     concurrency: Whole = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
+    on_http_error: OnHttpError = "fail"
 
 
 @register
@@ -68,8 +76,9 @@ class MultiTabCompare(TaskTemplate):
     name = "Compare pages"
     description = (
         "Open two to ten pages side by side and return a snapshot of each and how they differ:"
-        " title, number of usable elements, first headings. Pages that fail are reported one by"
-        " one; the others are compared."
+        " title, number of usable elements, first headings of the whole text. Pages that fail are"
+        " reported one by one; the others are compared. The texts are compared by reading them:"
+        " read_page_content reads and searches the whole text of each page."
     )
     inputs_model: ClassVar[type[BaseModel]] = MultiTabCompareInputs
     example_inputs = (
@@ -102,6 +111,7 @@ class MultiTabCompare(TaskTemplate):
                         "title": {"type": ["string", "null"]},
                         "pageType": {"type": ["string", "null"]},
                         "elementCount": {"type": "integer"},
+                        "httpStatus": {"type": ["integer", "null"]},
                         "topSections": {"type": "array", "items": {"type": "string"}},
                         "pageInfo": PAGE_INFO,
                         "content": CONTENT,
@@ -149,12 +159,11 @@ class MultiTabCompare(TaskTemplate):
         if step.input.get("do") == "compare":
             pages = [step for step in ctx.earlier if step.succeeded]
             return {"diffs": differences(pages, _rules(ctx.inputs))}
-        wanted = ctx.inputs.get("extract")
-        extract = {**(wanted or {"pageInfo": False}), "content": True}
-        if not (wanted or {}).get("content", bool(wanted)):
-            extract["maxContentLength"] = SECTIONS_LENGTH
-        page = await ctx.call("read_page", {"url": step.input["url"], "extract": extract})
-        return _snapshot(page, wanted, _rules(ctx.inputs).top_sections)
+        extract = {**(ctx.inputs.get("extract") or {"pageInfo": False}), "content": True}
+        args = {"url": step.input["url"], "extract": extract, "whole": True}
+        page = kept_page(await ctx.call("read_page", args), len(ctx.inputs["urls"]))
+        await check_http_status(page, ctx.inputs, ctx)
+        return _snapshot(page, ctx.inputs, _rules(ctx.inputs).top_sections)
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return the snapshots, and the fields that differ."""
@@ -162,7 +171,9 @@ class MultiTabCompare(TaskTemplate):
         items = [
             {
                 "url": step.input["url"],
+                "content": None,
                 **(step.output or {}),
+                "httpStatus": status_of(step.output, step.error),
                 "success": step.succeeded,
                 "error": step.error,
             }
@@ -193,6 +204,7 @@ class MultiTabCompare(TaskTemplate):
             },
             summary=f"{succeeded} of {len(items)} pages compared: {', '.join(findings)}",
             warnings=warnings,
+            shown_characters=shown_characters(inputs) if inputs.get("extract") else 0,
         )
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
@@ -205,14 +217,15 @@ def _rules(inputs: Mapping[str, Any]) -> Compare:
 
 
 def _snapshot(
-    page: Mapping[str, Any], wanted: Mapping[str, Any] | None, top_sections: int
+    page: Mapping[str, Any], inputs: Mapping[str, Any], top_sections: int
 ) -> dict[str, Any]:
     headings = [section["heading"] for section in page["content"]["sections"]]
-    keeps_content = wanted is not None and wanted.get("content", True)
+    keeps_content = (inputs.get("extract") or {}).get("content", True)
     return {
         "title": page["title"],
         "pageType": page["pageType"],
         "elementCount": page["elementCount"],
+        "httpStatus": page["httpStatus"],
         "topSections": [heading for heading in headings if heading][:top_sections],
         "pageInfo": page["pageInfo"],
         "content": page["content"] if keeps_content else None,

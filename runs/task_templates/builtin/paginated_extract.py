@@ -17,9 +17,13 @@ from runs.task_templates.page_inputs import (
     PAGE_INFO,
     STEP_MS,
     Extract,
+    OnHttpError,
     StartUrl,
+    check_http_status,
     extract_of,
+    status_of,
 )
+from runs.task_templates.page_texts import kept_page, shown_characters
 from runs.task_templates.registry import register
 
 SYNC_PAGES = 10  # mode auto waits for the result of lists up to this size
@@ -49,6 +53,7 @@ class PaginatedExtractInputs(Closed):
     start_url: StartUrl = Field(alias="startUrl")
     pagination: Pagination
     extract: Extract = None
+    on_http_error: OnHttpError = "fail"
 
 
 @register
@@ -100,6 +105,7 @@ class PaginatedExtract(TaskTemplate):
                         "title": {"type": ["string", "null"]},
                         "pageType": {"type": ["string", "null"]},
                         "elementCount": {"type": "integer"},
+                        "httpStatus": {"type": ["integer", "null"]},
                         "pageInfo": PAGE_INFO,
                         "content": CONTENT,
                         "success": {"type": "boolean"},
@@ -144,6 +150,8 @@ class PaginatedExtract(TaskTemplate):
         output = {"fingerprint": page["fingerprint"], "match": clicked.get("match")}
         if page["fingerprint"] in fingerprints:
             return {**output, "stop": "repeated_page", "warnings": []}
+        page = kept_page(page, pagination["maxPages"])
+        await check_http_status(page, ctx.inputs, ctx)
         output |= {key: page.get(key) for key in READ}
         return {**output, **(await self._find_next(step, ctx, output))}
 
@@ -197,6 +205,7 @@ class PaginatedExtract(TaskTemplate):
             },
             summary=summary,
             warnings=warnings_of(steps),
+            shown_characters=shown_characters(inputs),
         )
 
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
@@ -212,6 +221,7 @@ def _page(step: StepView) -> dict[str, Any]:
         "title": output.get("title"),
         "pageType": output.get("pageType"),
         "elementCount": output.get("elementCount", 0),
+        "httpStatus": status_of(step.output, step.error),
         "pageInfo": output.get("pageInfo"),
         "content": output.get("content"),
         "success": step.succeeded,

@@ -18,10 +18,13 @@ from runs.task_templates.page_inputs import (
     PAGE_INFO,
     STEP_MS,
     Extract,
+    OnHttpError,
     StartUrl,
+    check_http_status,
     extract_of,
     final_page,
 )
+from runs.task_templates.page_texts import shown_characters
 from runs.task_templates.registry import register
 
 JUST_TITLE = {"pageInfo": False, "content": False}
@@ -51,6 +54,7 @@ class SearchExtractInputs(Closed):
         description="A condition that holds once the results are shown.",
     )
     extract: Extract = None
+    on_http_error: OnHttpError = "fail"
 
 
 @register
@@ -129,6 +133,7 @@ class SearchExtract(TaskTemplate):
         if inputs.get("openResult"):
             opened = await ctx.call("click_element", {"locator": inputs["openResult"]})
         page = await ctx.call("read_current_page", extract_of(inputs))
+        await check_http_status(page, inputs, ctx)
         return {**page, "match": opened.get("match")}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
@@ -154,4 +159,5 @@ class SearchExtract(TaskTemplate):
             result=result,
             summary=f"Searched for “{inputs['query'][:100]}” and {done}: {page.get('title')}",
             warnings=warnings_of(steps),
+            shown_characters=shown_characters(inputs),
         )

@@ -22,6 +22,7 @@ from runs.task_templates.page_inputs import (
     extract_of,
     final_page,
 )
+from runs.task_templates.page_texts import shown_characters
 from runs.task_templates.registry import register
 
 # Error codes of a submit step that clicked nothing.
@@ -239,6 +240,7 @@ class SubmitAndVerify(TaskTemplate):
             result=result,
             summary=f"The form was submitted and {outcome}: {page.get('title')}",
             warnings=[*warnings, *warnings_of(steps)],
+            shown_characters=shown_characters(inputs),
         )
 
 

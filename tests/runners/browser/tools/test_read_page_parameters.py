@@ -73,6 +73,6 @@ def test_the_stable_condition_needs_no_value() -> None:
 
 def test_the_schema_is_camel_case_and_allows_no_other_properties() -> None:
     schema = read_page.input_model.model_json_schema()
-    assert set(schema["properties"]) == {"url", "extract", "waitFor", "screenshot"}
+    assert set(schema["properties"]) == {"url", "extract", "waitFor", "whole", "screenshot"}
     assert schema["additionalProperties"] is False
     assert set(schema["$defs"]["WaitCondition"]["properties"]) == {"type", "value", "timeoutMs"}

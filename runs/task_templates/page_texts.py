@@ -1,0 +1,86 @@
+"""The texts of the pages in a result: stored whole with the run, and cut in answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from runners.browser.interaction.page_text import WHOLE_CHARACTERS, cut_content
+from runners.browser.parameters import ExtractOptions
+
+ALL_PAGES_CHARACTERS = 20_000_000  # of the texts of all pages of a run
+LEAST_CHARACTERS = 50_000  # of a page, however many pages the run has
+
+
+def shown_characters(inputs: Mapping[str, Any]) -> int:
+    """Return how many characters of each page's text an answer shows."""
+    options = ExtractOptions.model_validate(inputs.get("extract") or {})
+    return options.max_content_length
+
+
+def kept_page(page: Mapping[str, Any], pages: int) -> dict[str, Any]:
+    """Return a page as a run of so many pages keeps it: with its whole text, or with the beginning
+    and a warning if the text is longer than a run can keep.
+    """
+    limit = max(LEAST_CHARACTERS, min(WHOLE_CHARACTERS, ALL_PAGES_CHARACTERS // pages))
+    content, offset = cut_content(page.get("content"), limit)
+    if offset is None and not (content or {}).get("truncated"):
+        return dict(page)
+    warning = f"The page's text is too long: only its first {limit} characters were kept."
+    return {**page, "content": content, "warnings": [*page["warnings"], warning]}
+
+
+def cut_pages(value: Any, limit: int, budget: int) -> tuple[Any, dict[str, Any] | None]:
+    """Return a result with at most `limit` characters of each page's text, and with less if it is
+    over `budget` bytes of JSON, and the item and offset at which the first cut page reads on.
+
+    Each cut `content` has `readOn`: the item and offset for `read_page_content`.
+    """
+    cutter = _Cutter(limit)
+    short = cutter.cut(value)
+    while limit > 0 and len(orjson.dumps(short)) > budget:
+        limit //= 2
+        cutter = _Cutter(limit)
+        short = cutter.cut(value)
+    return short, cutter.first
+
+
+@dataclass(slots=True)
+class _Cutter:
+    """Numbers the pages as `runs.queries.page_content` does."""
+
+    limit: int
+    item: int = 0
+    first: dict[str, Any] | None = field(default=None)
+
+    def cut(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.cut(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if not is_page(value):
+            return {name: self.cut(item) for name, item in value.items()}
+        item, self.item = self.item, self.item + 1
+        content = value["content"]
+        if not has_sections(content):
+            return value
+        cut, offset = cut_content(content, self.limit)
+        if offset is None:
+            return value
+        read_on = {"item": item, "offset": offset}
+        self.first = self.first or read_on
+        return {**value, "content": {**(cut or {}), "readOn": read_on}}
+
+
+def is_page(node: Mapping[str, Any]) -> bool:
+    """Return whether an object of a result is a page, also one that could not be read."""
+    is_item = "url" in node and "success" in node and "content" in node
+    return is_item or has_sections(node.get("content"))
+
+
+def has_sections(content: object) -> bool:
+    """Return whether a value is the content of a page."""
+    return isinstance(content, dict) and isinstance(content.get("sections"), list)
