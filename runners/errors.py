@@ -9,6 +9,7 @@
     ├── HttpErrorPage         the server answered with an HTTP error status
     ├── PageCrashed           the page, its browser or the browser's driver died
     ├── LoginNotConfirmed     the login form was sent, but the success indicator did not come true
+    ├── SearchNotConfirmed    a search was submitted, and nothing shows that it happened
     ├── PageLost              the page is gone after a step that must not be repeated
     ├── RunnerFailed          a remote runner could not be called, or its tool failed (S3 §6)
     ├── ToolTimeout           the call's own deadline passed
@@ -114,6 +115,17 @@ class LoginNotConfirmed(ToolFailed):
 
     code = "STEP_EXECUTION_FAILED"
     recovery = "Open the screenshot, check the credentials and successIndicator, then submit again."
+
+
+class SearchNotConfirmed(ToolFailed):
+    """A search was submitted, and nothing shows that it happened; details.reason names the case."""
+
+    code = "STEP_EXECUTION_FAILED"
+    recovery = (
+        "Look at the screenshot, then name the button in `submit`, or correct `searchField`. If the"
+        " page searches while one types, give `waitForResults` a condition that holds only once the"
+        " results are shown."
+    )
 
 
 class PageLost(ToolFailed):

@@ -45,6 +45,7 @@ ACTIONS = (
     "observe",
     "markup",
     "synthetic_input",
+    "changes",
     "commands",
 )
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")

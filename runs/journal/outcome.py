@@ -25,12 +25,11 @@ from runs.models import Run, RunStatus, RunStep, StepStatus
 from runs.queue.leases import Lease
 from runs.task_templates.base import Conclusion
 from runs.task_templates.outcomes import MORE_TIME, next_actions
-from runs.task_templates.page_texts import cut_pages
+from runs.task_templates.page_texts import shown_result
 from runs.task_templates.truncation import RESULT_BYTES, shorten_result
 
 log = logging.getLogger(__name__)
 WARNINGS_MAX, WARNING_CHARACTERS = 50, 500
-MARKS_BYTES = 200  # of `truncated` and `artifactId`, which a cut result has
 RECOVERIES = {
     "RUN_TIMEOUT": MORE_TIME,
     "RUN_CANCELED": "The expected end after a cancel; submit again if the work is still wanted.",
@@ -115,8 +114,8 @@ def ending_of(conclusion: Conclusion, schema: Mapping[str, Any] | None = None) -
     blobs: Sequence[StoredBlob] = ()
     actions = list(conclusion.next_actions)
     if result is not None:
-        blobs, result, more = _store_result(result, conclusion.shown_characters, schema)
-        actions += more
+        blob, result, more = _store_result(result, conclusion.shown_characters, schema)
+        blobs, actions = (blob,), [*actions, *more]
     if error is not None:
         items = (error.get("details") or {}).get("items")
         if items is not None:
@@ -210,28 +209,22 @@ def _store(value: Mapping[str, Any], name: str) -> tuple[Sequence[StoredBlob], M
 
 def _store_result(
     whole: Mapping[str, Any], shown_characters: int | None, schema: Mapping[str, Any] | None
-) -> tuple[Sequence[StoredBlob], Mapping[str, Any], Sequence[NextAction]]:
-    """Store a result whole, and return its blob, the result as answers show it, and the calls that
-    read what is left out.
+) -> tuple[StoredBlob, Mapping[str, Any], Sequence[NextAction]]:
+    """Store a result whole, and return its blob, the result as answers show it, and the call that
+    reads what is left out.
     """
-    shown, read_on = whole, None
-    if shown_characters is not None:
-        shown, read_on = cut_pages(whole, shown_characters, RESULT_BYTES - MARKS_BYTES)
-    blob = store_blob(
-        orjson.dumps(whole), name="result.json", mime_type="application/json", kind=RESULT
-    )
-    result = shorten_result(shown, RESULT_BYTES, blob.artifact_id, schema)
-    actions = []
+    raw = orjson.dumps(whole)
+    blob = store_blob(raw, name="result.json", mime_type="application/json", kind=RESULT)
+    limit = len(raw) if shown_characters is None else shown_characters
+    result, read_on = shown_result(whole, limit, RESULT_BYTES, blob.artifact_id, schema)
     if read_on is not None:
         reason = "Text of pages is cut here: read on, or search all of it with grep."
-        actions.append(
-            next_action("read_page_content", reason, artifactId=blob.artifact_id, **read_on)
-        )
-        result = {**result, "truncated": True, "artifactId": blob.artifact_id}
-    elif result is not shown:
-        reason = "The result is shortened here; this lists the contents of the whole result."
-        actions.append(_outline(blob.artifact_id, reason))
-    return (blob,), result, actions
+        args = {"artifactId": blob.artifact_id, **read_on}
+        return blob, result, [next_action("read_page_content", reason, **args)]
+    if result == whole:
+        return blob, result, []
+    reason = "The result is shortened here; this lists the contents of the whole result."
+    return blob, result, [_outline(blob.artifact_id, reason)]
 
 
 def _outline(artifact_id: str, reason: str) -> NextAction:

@@ -22,9 +22,8 @@ from runs.lifecycle.slots import count_free_slots
 from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus, Task, TaskEvent
 from runs.queries.totals import count_visible
 from runs.queries.visibility import visible_run
-from runs.task_templates.page_texts import cut_pages
+from runs.task_templates.page_texts import shown_result
 from runs.task_templates.registry import get_template
-from runs.task_templates.truncation import shorten_result
 
 Item = TypeVar("Item", bound=Mapping[str, Any])
 LISTED_RESULT_BYTES = 2048  # of a result in a list of runs
@@ -110,8 +109,9 @@ def _list_entry(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
     if run.result is not None and artifact_ids:
         template = get_template(run.template_id)
         schema = template.result_schema if template else None
-        shown, _ = cut_pages(run.result, LISTED_RESULT_BYTES, LISTED_RESULT_BYTES)
-        data["result"] = shorten_result(shown, LISTED_RESULT_BYTES, artifact_ids[0], schema)
+        data["result"], _ = shown_result(
+            run.result, LISTED_RESULT_BYTES, LISTED_RESULT_BYTES, artifact_ids[0], schema
+        )
     return data
 
 

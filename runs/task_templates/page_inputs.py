@@ -79,6 +79,16 @@ async def check_http_status(
     )
 
 
+async def holds_already(condition: Mapping[str, Any] | None, ctx: StepContext) -> bool | None:
+    """Return whether a condition of the caller holds before the action whose success it is to show;
+    None without one, or for one that a page at rest always meets.
+    """
+    if condition is None or condition["type"] == "stable":
+        return None
+    met = await ctx.call("wait_for", {"condition": {**condition, "timeoutMs": 1}})
+    return bool(met["met"])
+
+
 def status_of(page: Mapping[str, Any] | None, error: Mapping[str, Any] | None) -> int | None:
     """Return the HTTP status of a step's page, or of the page that its error is about."""
     source = page or (error or {}).get("details") or {}

@@ -10,8 +10,10 @@ import orjson
 
 from runners.browser.interaction.page_text import WHOLE_CHARACTERS, cut_content
 from runners.browser.parameters import ExtractOptions
+from runs.task_templates.truncation import shorten_result
 
 ALL_PAGES_CHARACTERS = 20_000_000  # of the texts of all pages of a run
+MARKS_BYTES = 200  # of `truncated` and `artifactId`, which a cut result has
 LEAST_CHARACTERS = 50_000  # of a page, however many pages the run has
 
 
@@ -46,6 +48,25 @@ def cut_pages(value: Any, limit: int, budget: int) -> tuple[Any, dict[str, Any] 
         cutter = _Cutter(limit)
         short = cutter.cut(value)
     return short, cutter.first
+
+
+def shown_result(
+    whole: Mapping[str, Any],
+    limit: int,
+    budget: int,
+    artifact_id: str,
+    schema: Mapping[str, Any] | None,
+) -> tuple[Mapping[str, Any], dict[str, Any] | None]:
+    """Return a result as an answer of at most `budget` bytes shows it, and where the first page
+    whose text was cut reads on.
+
+    If anything was cut, the result is marked with `truncated` and the `artifactId` of the whole.
+    """
+    shown, read_on = cut_pages(whole, limit, budget - MARKS_BYTES)
+    result = shorten_result(shown, budget, artifact_id, schema)
+    if read_on is not None:
+        result = {**result, "truncated": True, "artifactId": artifact_id}
+    return result, read_on
 
 
 @dataclass(slots=True)

@@ -135,6 +135,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "browser_action": (WRITE, {"action": "screenshot"}),
     "check_login": (READ, None),
     "click_element": (WRITE, None),
+    "confirm_search": (READ, None),
     "execute_command": (WRITE, {"scriptName": "dev"}),
     "fill_field": (WRITE, None),
     "find_element": (READ, None),
@@ -154,6 +155,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "submit_form": (WRITE, None),
     "validate_script": (READ, {"path": f"{SECRET}.txt"}),
     "wait_for": (READ, None),
+    "watch_search": (READ, None),
     "write_to_file": (WRITE, {"path": "a.txt", "content": "", "dryRun": True}),
 }
 # The MCP tools beside those: their scope and arguments.

@@ -123,6 +123,16 @@ const refusedFields = () => ({
     }),
 });
 
+const hashOf = (content) => {
+  let [high, low] = [0xdeadbeef, 0x41c6ce57];
+  for (let at = 0; at < content.length; at += 1) {
+    const code = content.charCodeAt(at);
+    high = Math.imul(high ^ code, 2654435761);
+    low = Math.imul(low ^ code, 1597334677);
+  }
+  return `${(high >>> 0).toString(16)}-${(low >>> 0).toString(16)}-${content.length}`;
+};
+
 // A hash of the page's text and links.
 const fingerprint = () => {
   const content = findRoots(document).map(({ root }) => {
@@ -132,18 +142,12 @@ const fingerprint = () => {
     const body = nodeKind(root) === DOCUMENT ? bodyOf(root) : null;
     return `${body ? body.innerText : rawText(root)} ${links}`;
   }).join(" ");
-  let [high, low] = [0xdeadbeef, 0x41c6ce57];
-  for (let at = 0; at < content.length; at += 1) {
-    const code = content.charCodeAt(at);
-    high = Math.imul(high ^ code, 2654435761);
-    low = Math.imul(low ^ code, 1597334677);
-  }
-  return { fingerprint: `${(high >>> 0).toString(16)}-${(low >>> 0).toString(16)}-${content.length}` };
+  return { fingerprint: hashOf(content) };
 };
 
 const COMMANDS = {
   index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields,
-  scroll, findText, waitForText,
+  scroll, findText, waitForText, shownState,
 };
 // Commands for the located element. If the document was replaced since, there is none.
 const NEEDS_TARGET = new Set([

@@ -23,11 +23,13 @@ from runs.task_templates.page_inputs import (
     check_http_status,
     extract_of,
     final_page,
+    holds_already,
 )
 from runs.task_templates.page_texts import shown_characters
 from runs.task_templates.registry import register
 
 JUST_TITLE = {"pageInfo": False, "content": False}
+ENTER = 1  # the index of the step that enters the query
 
 
 class SearchExtractInputs(Closed):
@@ -66,7 +68,8 @@ class SearchExtract(TaskTemplate):
     description = (
         "Open a page, type a query into its search field, submit it, wait for the results and read"
         " them, or open one of them and read that. Fields, buttons and results are found by CSS"
-        " selector or by words in English or Chinese."
+        " selector or by words in English or Chinese. It fails if nothing shows that the search"
+        " happened: no request and no address has the query, and the page shows nothing new."
     )
     inputs_model: ClassVar[type[BaseModel]] = SearchExtractInputs
     example_inputs = (
@@ -120,21 +123,36 @@ class SearchExtract(TaskTemplate):
         if action == "open":
             return await ctx.call("open_page", {"url": step.input["url"]})
         if action == "enter":
+            holds = await holds_already(inputs.get("waitForResults"), ctx)
             args = {"locator": inputs["searchField"], "value": inputs["query"]}
-            return await ctx.call("fill_field", args)
+            return {**await ctx.call("fill_field", args), "heldBefore": holds}
         if action == "submit":
             button = inputs.get("submit")
+            await ctx.call("watch_search", {})
             return await ctx.call("submit_form", {"locator": button} if button else {})
         if action == "wait":
-            condition = inputs.get("waitForResults")
-            args = {"extract": JUST_TITLE, **({"waitFor": condition} if condition else {})}
-            return await ctx.call("read_current_page", args)
+            return await self._wait_for_results(ctx)
         opened: Mapping[str, Any] = {}
         if inputs.get("openResult"):
             opened = await ctx.call("click_element", {"locator": inputs["openResult"]})
         page = await ctx.call("read_current_page", extract_of(inputs))
         await check_http_status(page, inputs, ctx)
         return {**page, "match": opened.get("match")}
+
+    @staticmethod
+    async def _wait_for_results(ctx: StepContext) -> dict[str, Any]:
+        """Wait until the search is seen to have happened.
+
+        A condition of the caller that held before the query was entered shows nothing.
+        """
+        condition = ctx.inputs.get("waitForResults")
+        args = {"extract": JUST_TITLE, **({"waitFor": condition} if condition else {})}
+        page = await ctx.call("read_current_page", args)
+        held_before = (ctx.earlier[ENTER].output or {}).get("heldBefore")
+        search = {"query": ctx.inputs["query"], "hasResults": held_before is False}
+        confirmed = await ctx.call("confirm_search", search)
+        warnings = [*page["warnings"], *confirmed["warnings"]]
+        return {**page, "evidence": confirmed["evidence"], "warnings": warnings}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return the page that was read last."""
