@@ -71,6 +71,12 @@ Dialog = Annotated[
 ]
 
 
+Coordinate = Annotated[
+    Annotated[int, Field(ge=0, le=16_000), AS_WHOLE] | None,
+    Field(description="In pixels of the last screenshot of the visible part, from its top left."),
+]
+
+
 class TaskStart(Closed):
     """The page on which a task starts."""
 
@@ -116,6 +122,18 @@ class BrowserScreenshot(Closed):
     full_page: StrictBool = Field(
         default=False, alias="fullPage", description="The whole page instead of its visible part."
     )
+    numbers: StrictBool = Field(
+        default=False, description="Draw the clickIds on it; only on the visible part."
+    )
+    long_edge: Annotated[int, Field(ge=200, le=16_000), AS_WHOLE] | None = Field(
+        default=None, alias="longEdge", description="Shrink it to this many pixels at most."
+    )
+
+    @model_validator(mode="after")
+    def _has_numbers_in_view(self) -> BrowserScreenshot:
+        if self.full_page and self.numbers:
+            raise ValueError("give fullPage or numbers, not both")
+        return self
 
 
 class BrowserReadabilityExtract(Closed):
@@ -167,13 +185,18 @@ class BrowserClick(Closed):
     tab_id: TabId
     click_id: ClickId = None
     xpath: XPath = None
+    x: Coordinate = None
+    y: Coordinate = None
     strategy: ClickStrategy = "cdp_mouse"
     dialog: Dialog = None
 
     @model_validator(mode="after")
     def _has_target(self) -> BrowserClick:
-        if self.click_id is None and self.xpath is None:
-            raise ValueError("give clickId or xpath")
+        has_element = self.click_id is not None or self.xpath is not None
+        if has_element == (self.x is not None) or (self.x is None) != (self.y is None):
+            raise ValueError("give clickId or xpath, or else both x and y")
+        if self.x is not None and self.strategy != "cdp_mouse":
+            raise ValueError("a click at x and y needs the strategy cdp_mouse")
         return self
 
 

@@ -40,6 +40,7 @@ ACTIONS = (
     "click_ids",
     "scroll",
     "find_text",
+    "numbers",
     "element_lines",
     "outline",
     "observe",

@@ -1877,7 +1877,7 @@ _BROWSER = (
         "Input reaches only the document in which its element was located",
         Patch(
             "runners/browser/interaction/interactor.py",
-            "return self.tab.documents == element.documents and not self.tab.is_leaving",
+            "return self.tab.documents == documents and not self.tab.is_leaving",
             "return True",
         ),
         failing_test=f"{_NAVIGATING_PAGES}::test_a_page_that_is_leaving_since_mouse_over_is_not_clicked",

@@ -44,6 +44,8 @@ class TaskTab:
     Attributes:
         next_click_id: the lowest clickId for elements of a later document.
         last_input_at: `time.monotonic()` of the last input.
+        picture_scale: pixels of the last screenshot per CSS pixel: clicks by x and y are in its
+            pixels.
         events: what the page did by itself since its last observation.
     """
 
@@ -51,6 +53,7 @@ class TaskTab:
     tab_id: int
     next_click_id: int = 1
     last_input_at: float = 0.0
+    picture_scale: float = 1.0
     window_id: int | None = None
     events: PageEvents = field(init=False)
     _cdp: CDPSession | None = None

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.actions.catalogue import CLICK
+from runners.actions.errors import CdpUnavailable
 from runners.actions.parameters import BrowserClick, ClickStrategy
 from runners.actions.registration import action
 from runners.actions.results import Clicked
+from runners.browser.action_support.dom_input import DomInput
 from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.input_strategy import with_input_strategy
 from runners.browser.action_support.task_tab import page_notices, task_tab
+from runners.browser.interaction.interactor import Interactor
 from runners.browser.parameters import ElementReference
 from runners.tools.base import ToolContext
 
@@ -21,7 +24,7 @@ LOCATE_MS = 2000
 @action(CLICK, kind="browser")
 async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, Any]:
     """Click an element of the task's page once, by its clickId, or by its XPath if there is no
-    clickId or its element is gone.
+    clickId or its element is gone; or click a point of the last screenshot by x and y.
 
     The element is scrolled into view first (this is how to scroll: click something far down). The
     action waits shortly until it stops moving and nothing covers it; no other element is ever
@@ -31,12 +34,11 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
     ELEMENT_NOT_FOUND if the element is gone, covered or disabled; for other failures,
     details.effect tells whether anything was clicked.
     """
-    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     async with task_tab(ctx, args.tab_id) as task:
         _, by_cdp, warnings = await with_input_strategy(
             task,
             ctx,
-            lambda interactor: interactor.click(target),
+            lambda interactor: _click(interactor, args, task.picture_scale),
             by_cdp=args.strategy == "cdp_mouse",
             locate_ms=LOCATE_MS,
             dialog=args.dialog,
@@ -45,3 +47,16 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
         warnings += download_warnings + page_notices(task, ctx)
     strategy: ClickStrategy = "cdp_mouse" if by_cdp else "dom_click"
     return Clicked(strategy=strategy, downloads=downloads, warnings=warnings).as_output()
+
+
+async def _click(interactor: Interactor, args: BrowserClick, scale: float) -> None:
+    if args.x is None or args.y is None:
+        target = {"clickId": args.click_id, "xpath": args.xpath}
+        await interactor.click(ElementReference.model_validate(target))
+        return
+    if isinstance(interactor.device, DomInput):  # it clicks the element that was located last
+        raise CdpUnavailable(
+            "Real input is not available, and without it only elements can be clicked.",
+            details={"effect": "none"},
+        )
+    await interactor.click_point(args.x / scale, args.y / scale)

@@ -16,7 +16,7 @@ from runners.browser.action_support.task_tab import check_page_address, task_tab
 from runners.browser.errors import ContextLost, browser_errors, browser_lost
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.interaction.screenshot import take_screenshot
-from runners.browser.session.tab import Tab
+from runners.browser.session.tab import Clip, Tab
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
@@ -29,13 +29,16 @@ _SOF_MARKERS = frozenset(
 @action(SCREENSHOT, kind="browser")
 async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mapping[str, Any]:
     """Store a screenshot of the visible part of the task's page, or of the whole page, as a JPEG
-    artifact. The values of secret fields are covered.
+    artifact. The values of secret fields are covered. With `numbers`, the clickIds of the last
+    observation are drawn on it; browser_click takes x and y in its pixels.
     """
     async with task_tab(ctx, args.tab_id, settled=True) as task:
         deadline = time.monotonic() + ctx.seconds_left() - RESERVE_SECONDS
         try:
-            height, warnings = await _height(task.tab, deadline) if args.full_page else (None, [])
-            data = await take_screenshot(task.tab, seconds=_seconds_left(deadline), height=height)
+            clip, warnings = await _clip(task.tab, args, deadline)
+            data = await take_screenshot(
+                task.tab, seconds=_seconds_left(deadline), clip=clip, numbers=args.numbers
+            )
         except (ContextLost, TimeoutError):
             raise NavigationTimeout(
                 "No screenshot could be taken: the page kept changing.",
@@ -43,6 +46,8 @@ async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mappi
             ) from None
         url = task.tab.page.url
         check_page_address(url, ctx)
+        if not args.full_page:
+            task.picture_scale = clip.scale if clip else 1.0
         width, height_px = jpeg_size(data)
         artifact_id = await store_artifact(
             ctx, data, name="screenshot.jpg", mime_type="image/jpeg", kind="screenshot"
@@ -52,8 +57,14 @@ async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mappi
         ).as_output()
 
 
-async def _height(tab: Tab, deadline: float) -> tuple[float, list[str]]:
-    """Return the height of the screenshot, and a warning if the page is higher."""
+async def _clip(
+    tab: Tab, args: BrowserScreenshot, deadline: float
+) -> tuple[Clip | None, list[str]]:
+    """Return the part of the page to show, None for the viewport as it is, and a warning if the
+    page is higher.
+    """
+    if not args.full_page and args.long_edge is None:
+        return None, []
     try:
         requesting = tab.cdp.send("Page.getLayoutMetrics")
         metrics = await tab.perform(requesting, seconds=_seconds_left(deadline))
@@ -61,10 +72,16 @@ async def _height(tab: Tab, deadline: float) -> tuple[float, list[str]]:
         raise
     except browser_errors():
         raise browser_lost() from None
-    height = max(1.0, float(metrics["cssContentSize"]["height"]))
-    if height <= MAX_HEIGHT:
-        return height, []
-    return MAX_HEIGHT, [f"The screenshot ends at {MAX_HEIGHT} of {round(height)} pixels."]
+    view, warnings = metrics["cssVisualViewport"], []
+    x, y, width, height = (view[name] for name in ("pageX", "pageY", "clientWidth", "clientHeight"))
+    if args.full_page:
+        whole = max(1.0, float(metrics["cssContentSize"]["height"]))
+        x, y, height = 0, 0, min(whole, MAX_HEIGHT)
+        width = (tab.page.viewport_size or {"width": 1280})["width"]
+        if whole > MAX_HEIGHT:
+            warnings = [f"The screenshot ends at {MAX_HEIGHT} of {round(whole)} pixels."]
+    scale = min(1.0, args.long_edge / max(width, height)) if args.long_edge else 1.0
+    return Clip(x, y, width, height, scale, is_beyond_viewport=args.full_page), warnings
 
 
 def _seconds_left(deadline: float) -> float:

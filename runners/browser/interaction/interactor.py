@@ -75,6 +75,20 @@ class Interactor:
                 return element
         raise _keeps_moving(element)
 
+    async def click_point(self, x: float, y: float) -> None:
+        """Click at a point of the viewport, in CSS pixels, whatever is there.
+
+        Raises:
+            NavigationTimeout, PageCrashed: As `click`.
+        """
+        with effect_unknown():
+            is_current = self._document_check(self.tab.page.url, self.tab.documents)
+            try:
+                clicking = self._device.click(x, y, is_current)
+                await self.tab.perform(clicking, seconds=self.seconds_left(INPUT_SECONDS))
+            except NavigatedAway:
+                raise _navigated("none") from None
+
     async def fill(
         self, locator: ElementLocator, value: str, *, is_secret: bool = False
     ) -> tuple[LocatedElement, list[str]]:
@@ -137,10 +151,12 @@ class Interactor:
 
     def document_check(self, element: LocatedElement) -> DocumentCheck:
         """Return a function that checks that the page still shows the element's document."""
+        return self._document_check(element.url, element.documents)
 
+    def _document_check(self, url: str, documents: int) -> DocumentCheck:
         def is_current() -> bool:
-            self.check_url(element.url)
-            return self.tab.documents == element.documents and not self.tab.is_leaving
+            self.check_url(url)
+            return self.tab.documents == documents and not self.tab.is_leaving
 
         return is_current
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from runners.browser.errors import ContextLost
+from runners.browser.interaction.locator import run_command
 from runners.browser.page_scripts import cover_script, visible_text_script
-from runners.browser.session.tab import ImageFormat, Tab
+from runners.browser.session.tab import Clip, ImageFormat, Tab
 from runners.errors import ToolFailed
 
 if TYPE_CHECKING:
@@ -20,11 +21,17 @@ FAILURE_SECONDS = 5.0
 
 
 async def take_screenshot(
-    tab: Tab, *, seconds: float, image_format: ImageFormat = "jpeg", height: float | None = None
+    tab: Tab,
+    *,
+    seconds: float,
+    image_format: ImageFormat = "jpeg",
+    clip: Clip | None = None,
+    numbers: bool = False,
 ) -> bytes:
-    """Return an image of the viewport, or of the page down to a `height` in CSS pixels.
+    """Return an image of the viewport, or of a part of the page.
 
-    The image is JPEG (quality 60) or PNG.
+    The image is JPEG (quality 60) or PNG. With `numbers`, the click ids of the elements in view are
+    drawn on it.
 
     Raises:
         TimeoutError: The page did not paint, or its secrets could not be covered, in time.
@@ -35,9 +42,14 @@ async def take_screenshot(
     seconds_left = lambda: min(COVER_SECONDS, deadline - time.monotonic())  # noqa: E731
     has_covered = bool(await tab.call(cover_script(), True, seconds_left))
     try:
+        if numbers:
+            await run_command(tab, "drawNumbers", seconds=min(seconds, COVER_SECONDS))
         seconds = max(0.1, deadline - time.monotonic())
-        return await tab.screenshot(seconds=seconds, image_format=image_format, height=height)
+        return await tab.screenshot(seconds=seconds, image_format=image_format, clip=clip)
     finally:
+        if numbers:
+            with contextlib.suppress(ContextLost, ToolFailed):
+                await run_command(tab, "eraseNumbers", seconds=COVER_SECONDS)
         if has_covered:
             with contextlib.suppress(ContextLost, TimeoutError, ToolFailed):
                 await tab.call(cover_script(), False, seconds_left)

@@ -147,7 +147,7 @@ const fingerprint = () => {
 
 const COMMANDS = {
   index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields,
-  scroll, findText, waitForText, shownState,
+  scroll, findText, waitForText, shownState, drawNumbers, eraseNumbers,
 };
 // Commands for the located element. If the document was replaced since, there is none.
 const NEEDS_TARGET = new Set([

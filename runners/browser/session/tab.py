@@ -7,6 +7,7 @@ import base64
 import contextlib
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from runners.browser.errors import (
@@ -51,6 +52,18 @@ SCREENSHOT_OPTIONS: Mapping[ImageFormat, dict[str, Any]] = {
     "jpeg": {"format": "jpeg", "quality": 60, "optimizeForSpeed": True},
     "png": {"format": "png"},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A part of a page in CSS pixels, from its top left; `scale` pixels of the image for each."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    scale: float = 1.0
+    is_beyond_viewport: bool = False
 
 
 class Tab:
@@ -357,19 +370,19 @@ class Tab:
             await self._watch.wait_for(ending, countdown(2.0))
 
     async def screenshot(
-        self, *, seconds: float, image_format: ImageFormat = "jpeg", height: float | None = None
+        self, *, seconds: float, image_format: ImageFormat = "jpeg", clip: Clip | None = None
     ) -> bytes:
-        """Return an image of the viewport, or of the page down to a `height` in CSS pixels.
+        """Return an image of the viewport, or of a part of the page.
 
         Raises:
             TimeoutError: The page did not paint in time.
             PageCrashed: The page is gone.
         """
         options = dict(SCREENSHOT_OPTIONS[image_format])
-        if height is not None:
-            width = (self.page.viewport_size or {"width": 1280})["width"]
-            options["captureBeyondViewport"] = True
-            options["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        if clip is not None:
+            options["captureBeyondViewport"] = clip.is_beyond_viewport
+            area = {"x": clip.x, "y": clip.y, "width": clip.width, "height": clip.height}
+            options["clip"] = {**area, "scale": clip.scale}
         capturing = self.cdp.send("Page.captureScreenshot", options)
         answer = await self.perform(capturing, seconds=seconds)
         return base64.b64decode(answer["data"])
