@@ -177,6 +177,10 @@ CONTINUITY_MCP_TOOLSETS = env.list(
     default=["runtime", "continuity", "workspace", "targets"]
     + (["developer"] if env.bool("CONTINUITY_DEVELOPER", False) else []),
 )
+# The toolsets of mcp_stdio; its host is a local caller, which gets the browser too.
+STDIO_MCP_TOOLSETS = CONTINUITY_MCP_TOOLSETS + (
+    [] if "CONTINUITY_MCP_TOOLSETS" in env.ENVIRON else ["browser"]
+)
 # Further modules that define templates (`TaskTemplate` subclasses).
 CONTINUITY_TEMPLATE_MODULES = env.list("CONTINUITY_TEMPLATE_MODULES", default=[])
 # The templates whose runs this worker claims: names, or names after a minus to exclude; empty: all.

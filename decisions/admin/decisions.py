@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString
 from decisions.admin.acting import actor_of
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.authorization.confirmations import ANSWERS, RENEW, decide
+from decisions.authorization.confirmations import ANSWERS, MAY_DECIDE, RENEW, decide
 from decisions.authorization.decision_pages import decision_page
 from decisions.errors import Refused
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind
@@ -40,7 +40,6 @@ _TONES = {
     "withdrawn": "canceled",
 }
 INBOX_TITLE = "Inbox"
-MAY_DECIDE = "decisions.change_confirmation"
 # Parts of the inbox that other apps add above the list of decisions: callables that return HTML.
 inbox_parts: list[Callable[[HttpRequest], SafeString]] = []
 

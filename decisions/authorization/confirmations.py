@@ -34,6 +34,7 @@ from decisions.signals import confirmation_opened, decision_resolved
 
 BATCH_SIZE = 200  # confirmations per call of `expire_due`
 RENEW = "renew"
+MAY_DECIDE = "decisions.change_confirmation"  # the permission of operators who decide
 ANSWERS = ("confirm", "refuse", RENEW)  # what a person answers (`decide`)
 DIGEST_PURPOSE = "confirm"  # key-derivation purpose of the token digests
 

@@ -1,6 +1,7 @@
 """The page of a signed confirmation link.
 
-GET shows the confirmation and only POST decides it, so that link previews decide nothing.
+GET shows the confirmation and only POST decides it, so that link previews decide nothing. The link
+that an agent's host gets requires the login of an operator for both.
 """
 
 from __future__ import annotations
@@ -8,14 +9,16 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.confirmation_links import is_signed
-from decisions.authorization.confirmations import ANSWERS, decide
+from decisions.authorization.confirmation_links import is_signed, is_signed_for_operators
+from decisions.authorization.confirmations import ANSWERS, MAY_DECIDE, decide
 from decisions.authorization.decision_pages import decision_page
 from decisions.errors import Conflict
 from decisions.identity.principals import admin_id
@@ -32,7 +35,10 @@ def confirm_page(request: HttpRequest, confirmation_id: str, signature: str) -> 
     """Show the confirmation (GET), or decide it (POST with `answer` confirm, refuse or renew)."""
     if not _ID.fullmatch(confirmation_id):
         return _page(request, None, status=404)
-    if not is_signed(confirmation_id, signature):
+    if is_signed_for_operators(confirmation_id, signature):
+        if not request.user.has_perm(MAY_DECIDE):
+            return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+    elif not is_signed(confirmation_id, signature):
         _record_wrong_signature(confirmation_id)
         return _page(request, None, status=404)
     rows = Confirmation.objects.select_related("decision")

@@ -24,7 +24,7 @@ from decisions.identity.principals import is_credential_active
 from decisions.infra.threads import in_thread
 from mcp_server.protocol.request_context import MessageContext, context_of
 from mcp_server.protocol.transport import Transport
-from mcp_server.tools.registry import CallerToolSource, McpTool
+from mcp_server.tools.registry import CallerToolSource, Connection, McpTool
 
 LIST_TIMEOUT_S = 3.0  # for a home that is still being prepared; a change is notified later
 POLL_S = 5.0  # between two checks of a list
@@ -34,9 +34,14 @@ ListState = list[tuple[str, str, dict[str, Any]]]
 
 
 class ToolListWatch:
-    """The task that watches one client's tool list while the client's stream is open."""
+    """The task that watches one client's tool list while the client's stream is open.
+
+    Attributes:
+        connection: what the server remembers of that stream.
+    """
 
     def __init__(self) -> None:
+        self.connection = Connection()
         self._task: asyncio.Task[None] | None = None
 
     @classmethod

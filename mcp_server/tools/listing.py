@@ -41,30 +41,28 @@ def list_entry_of_runner(tool: McpTool) -> types.Tool:
 def _entry(tool: McpTool, input_schema: Schema) -> types.Tool:
     is_titled = tool.title != readable(tool.name)
     fields: dict[str, Any] = {"title": tool.title} if is_titled else {}
-    if tool.output_schema is not None:
+    if tool.output_schema:
         fields["output_schema"] = listed_output(tool.output_schema)
+    if hints := _hints(tool):
+        fields["annotations"] = types.ToolAnnotations(**hints)
     if tool.meta is not None:
         fields["_meta"] = dict(tool.meta)
     return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=input_schema,
-        annotations=_hints(tool),
         **fields,
     )
 
 
-def _hints(tool: McpTool) -> types.ToolAnnotations:
+def _hints(tool: McpTool) -> dict[str, Any]:
     """Return the hints that differ from the protocol's defaults; for a tool that only reads, the
     protocol gives no meaning to the hints about its changes.
     """
     hints = {"read_only_hint": tool.read_only, "open_world_hint": tool.open_world}
     if not tool.read_only:
         hints |= {"destructive_hint": tool.destructive, "idempotent_hint": tool.idempotent}
-    different: dict[str, Any] = {
-        name: value for name, value in hints.items() if value != _DEFAULT_HINTS[name]
-    }
-    return types.ToolAnnotations(**different)
+    return {name: value for name, value in hints.items() if value != _DEFAULT_HINTS[name]}
 
 
 def listed_input(schema: Schema) -> Schema:
@@ -106,7 +104,8 @@ def listed_output(schema: Schema) -> Schema:
 
 
 def _type_of(schema: Mapping[str, Any]) -> Schema:
-    named: Schema = {"type": schema["type"]} if "type" in schema else {}
+    said = "const" if "type" not in schema and "const" in schema else "type"
+    named: Schema = {said: schema[said]} if said in schema else {}
     if "anyOf" in schema:
         named["anyOf"] = [_type_of(one) for one in schema["anyOf"]]
     if "items" in schema:

@@ -10,20 +10,35 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 from jsonschema_rs import Draft202012Validator
 
 from decisions.errors import Refused, as_dict
 from decisions.identity.principals import Principal
 from decisions.validation.json_schema import compile_schema
+from mcp_server.tools.elicitation import Elicitation
 
 Schema = dict[str, Any]
 Progress = Callable[[int, int, str], Awaitable[None]]  # finished steps, total steps, message
 _TOOLSETS = Path(__file__).parent.parent / "toolsets"
+
+
+@dataclass(slots=True)
+class Connection:
+    """What the server remembers of one client's stream (stdio, `/sse`).
+
+    Attributes:
+        session_id: the browser session of the last browser action.
+        offered_decisions: decisions whose confirmation page the host was requested to offer.
+    """
+
+    session_id: str | None = None
+    offered_decisions: set[int | str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +51,23 @@ class McpToolCall:
         elapsed_s: Seconds between the arrival of the call and that of the handler, to be subtracted
             from a bounded wait.
         tool_names: Names of all tools that the server has for every caller.
+        connection: The client's stream; None for requests to `/mcp`, which belong to no stream.
+        elicitation: Requests to the person at the host.
     """
 
     principal: Principal
     arguments: dict[str, Any]
     progress: Progress
+    elicitation: Elicitation
     elapsed_s: float = 0.0
     tool_names: tuple[str, ...] = ()
+    connection: Connection | None = None
 
 
 # Returns a caller's tools by name, given the names that are taken; runs on a database thread.
 CallerToolSource = Callable[[Principal, Collection[str]], "dict[str, McpTool]"]
-Handler = Callable[[McpToolCall], Awaitable[dict[str, Any]]]
+# A handler returns the structured answer, or a whole result.
+Handler = Callable[[McpToolCall], Awaitable[dict[str, Any] | types.CallToolResult]]
 
 
 @dataclass(frozen=True)
@@ -59,6 +79,7 @@ class McpTool:
         description: For the model: what the tool does, when to use it, what it returns.
         input_schema: Closed; its root is an object without oneOf, anyOf and allOf, which some hosts
             do not accept there.
+        output_schema: Empty where the handler returns a whole result, of text alone.
         read_only: It changes nothing.
         destructive: It may change or delete what exists; false means that it only adds.
         idempotent: Repeating the call has no further effect.

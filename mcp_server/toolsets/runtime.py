@@ -12,7 +12,9 @@ from artifacts.api.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
 from artifacts.chunks import read_chunk
 from decisions.infra.threads import in_thread
 from mcp_server.tools.registry import McpTool, McpToolCall
+from mcp_server.tools.waiting_runs import wait_with_person
 from runs.api import contract
+from runs.direct_calls.browser_actions import agent_message
 from runs.queries import page_reader, runs, templates
 from runs.streaming import long_poll
 from runs.streaming.long_poll import WAIT_MAX_MS
@@ -37,11 +39,20 @@ async def list_task_templates(call: McpToolCall) -> dict[str, Any]:
 
 
 async def run_task_template(call: McpToolCall) -> dict[str, Any]:
-    """Submit a run and, if its mode says so, wait for its result."""
+    """Submit a run and, if its mode says so, wait for its result. An agent_task in a browser
+    session goes on in the session's task.
+    """
     arguments = dict(call.arguments)
     brief = arguments.pop("brief", False)
+    message = await in_thread(
+        agent_message,
+        principal=call.principal,
+        session_id=arguments.get("sessionId"),
+        template_id=arguments["templateId"],
+        inputs=arguments["inputs"],
+    )
     answer = await long_poll.submit_and_wait(
-        principal=call.principal, call=arguments, progress=call.progress
+        principal=call.principal, call=arguments, progress=call.progress, message=message
     )
     if not brief:
         return answer
@@ -106,12 +117,7 @@ async def subscribe_task_run_events(call: McpToolCall) -> dict[str, Any]:
 
 async def wait_task_run(call: McpToolCall) -> dict[str, Any]:
     """Return a run once it is terminal or waits for a person."""
-    run = await long_poll.wait_run(
-        principal=call.principal,
-        run_id=call.arguments["runId"],
-        wait_s=_wait_s(call, WAIT_MAX_MS),
-        progress=call.progress,
-    )
+    run = await wait_with_person(call, call.arguments["runId"], _wait_s(call, WAIT_MAX_MS))
     return run | {"result": None} if call.arguments.get("brief") else run
 
 

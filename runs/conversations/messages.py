@@ -40,6 +40,7 @@ class UserMessage:
     """A message that a user sends to a task; the `PendingMessage` of the run that answers it.
 
     Attributes:
+        session_id: the browser session of the task; None if each of its runs has its own.
         new_task: the unsaved task that is created with the message.
         approval: the confirmation of creating that task.
         message: the row, once it is written.
@@ -54,6 +55,7 @@ class UserMessage:
     key: str = ""
     output_schema: Mapping[str, Any] | None = None
     target_id: str | None = None
+    session_id: str | None = None
     new_task: Task | None = None
     approval: Confirmation | None = None
     message: TaskMessage | None = None

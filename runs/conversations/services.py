@@ -186,6 +186,7 @@ def add_message(
         output_schema=output_schema,
         key=key or "",
         target_id=task.target_id,
+        session_id=task.session_id,
     )
     duplicate = message.find_duplicate()
     if duplicate is not None:
@@ -233,6 +234,7 @@ def _submit(message: UserMessage) -> None:
         principal=_with_submit_scope(message.principal),
         template_id=TEMPLATE,
         inputs=message.inputs,
+        session_id=message.session_id,
         options=message.options,
         message=message,
     )

@@ -58,13 +58,13 @@ async def wait_for_call(principal: Principal, run_id: str, limit_ms: int) -> Run
         ConfirmationRequired: The run is suspended until a person decides.
         ArtifactNotFound, ArtifactExpired: The call was made before, and its output was deleted.
     """
-    owner = _with_run_scopes(principal)
+    owner = with_run_scopes(principal)
     wait_s = min(MAX_WAIT_S, (limit_ms + START_MS) / 1000 + 2)
     run = await wait_run(principal=owner, run_id=run_id, wait_s=wait_s)
     return RunCallResult(await _result_of(run, owner), run["artifactIds"])
 
 
-def _with_run_scopes(principal: Principal) -> Principal:
+def with_run_scopes(principal: Principal) -> Principal:
     """Return the caller with the scopes that the run needs. The tool's scope was checked; that the
     call is performed as a run is an implementation detail.
     """
@@ -73,7 +73,7 @@ def _with_run_scopes(principal: Principal) -> Principal:
 
 def _submit_admitted(principal: Principal, call: DirectCallOfRun, limit_ms: int) -> str:
     with recording_refusals(principal=principal, name=call.request.tool):
-        submitted = _submit(_with_run_scopes(principal), call, limit_ms)
+        submitted = _submit(with_run_scopes(principal), call, limit_ms)
         if submitted.inputs_match is False:
             raise Conflict("The idempotencyKey was used for another call.")
     if submitted.deduplicated:

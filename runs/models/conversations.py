@@ -38,6 +38,7 @@ class Task(models.Model):
 
     Attributes:
         key: the caller's idempotency key.
+        session_id: the browser session that its runs use; without one each run has its own.
         trust: `remote` once a remote caller wrote a message: all runs of the task read it.
         used_browser: the running run, or the last one, used a browser.
         taken_over_at: when a person took the page over; None while none has it.
@@ -54,6 +55,7 @@ class Task(models.Model):
     status = models.CharField(max_length=16, choices=TaskStatus.choices, default=TaskStatus.CREATED)
     target_id = models.CharField(max_length=128, null=True)
     key = models.CharField(max_length=255, null=True)
+    session_id = models.CharField(max_length=64, null=True, unique=True)
     used_browser = models.BooleanField(default=False)
     last_seq = models.IntegerField(default=0)
     messages_count = models.IntegerField(default=0)

@@ -26,7 +26,11 @@ def list_task_templates(
         TemplateNotFound: There is no template of this id.
     """
     principal.require("runs:read")
-    chosen = list_templates() if template_id is None else [find_template(template_id)]
+    chosen = (
+        [template for template in list_templates() if template.is_listed]
+        if template_id is None
+        else [find_template(template_id)]
+    )
     templates = [template.describe() for template in chosen]
     return {
         "templates": _brief_entries(templates) if brief else templates,

@@ -18,7 +18,7 @@ from runs.streaming.event_log import EventLog
 from runs.streaming.hub import get_hub
 from runs.streaming.subscriber import Event
 from runs.submission import services
-from runs.submission.validation import SubmittedRun
+from runs.submission.validation import PendingMessage, SubmittedRun
 
 WAIT_MAX_MS = 55_000  # below the 60 s after which many MCP clients and proxies give up
 AUTO_WAIT_S = WAIT_MAX_MS / 1000
@@ -35,9 +35,17 @@ async def _no_progress(done: int, total: int, message: str) -> None:
 
 
 async def wait_run(
-    *, principal: Principal, run_id: str, wait_s: float, progress: Progress = _no_progress
+    *,
+    principal: Principal,
+    run_id: str,
+    wait_s: float,
+    progress: Progress = _no_progress,
+    stops_at_waiting: bool = True,
 ) -> dict[str, Any]:
     """Return the Run once it is terminal or waits for a person; after `wait_s` as it is then.
+
+    Args:
+        stops_at_waiting: if false, wait also while the run waits for a person.
 
     Raises:
         RunNotFound: As `selectors.get_run`.
@@ -48,7 +56,7 @@ async def wait_run(
         event_seq: int | None = None  # of the event that woke the watcher
         while True:
             run, seq = await _read_run(log, principal, run_id, event_seq)
-            if run["status"] in TERMINAL or "waitingFor" in run:
+            if run["status"] in TERMINAL or (stops_at_waiting and "waitingFor" in run):
                 return run
             left = until - time.monotonic()
             if watcher.is_closed or left <= 0:
@@ -123,7 +131,11 @@ def _page_of(events: list[Event]) -> dict[str, Any]:
 
 
 async def submit_and_wait(
-    *, principal: Principal, call: dict[str, Any], progress: Progress = _no_progress
+    *,
+    principal: Principal,
+    call: dict[str, Any],
+    progress: Progress = _no_progress,
+    message: PendingMessage | None = None,
 ) -> dict[str, Any]:
     """Submit a run and answer as its mode requires: the handle at once, or the terminal Run (S0
     §4.1).
@@ -131,6 +143,9 @@ async def submit_and_wait(
     `call` is a valid RUN_TASK_TEMPLATE_INPUT. A sync call, also a duplicate of one, blocks until
     the run is terminal or waits for a person, or until its timeoutMs have passed. An auto call
     blocks for AUTO_WAIT_S at most and then answers as async.
+
+    Args:
+        message: the message of a task that the run answers.
     """
     submitted: SubmittedRun = await in_thread(
         services.submit_run,
@@ -139,6 +154,7 @@ async def submit_and_wait(
         inputs=call["inputs"],
         session_id=call.get("sessionId"),
         options=call.get("options"),
+        message=message,
     )
     if submitted.mode == "async":
         return submitted.as_dict()

@@ -81,6 +81,7 @@ def submit_run(
         session_id=session_id,
         options=options,
         is_slot_free=is_auto_mode and count_free_slots() > 0,
+        is_message=message is not None,
     )
     check_webhook_option(principal, options.get("webhookId"))
     first = find_key_holder(submission)

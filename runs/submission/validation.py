@@ -128,11 +128,13 @@ def validate_submission(
     session_id: str | None,
     options: Mapping[str, Any],
     is_slot_free: bool,
+    is_message: bool = False,
 ) -> Submission:
     """Validate a submit against its template.
 
     Args:
         is_slot_free: a worker could start the run at once; for mode auto.
+        is_message: the run belongs to a message of a task, so the template may be an unlisted one.
 
     Raises:
         InvalidInput: The inputs or options are invalid.
@@ -144,7 +146,8 @@ def validate_submission(
     principal.require("runs:write")
     if "outputSchema" in options:
         check_output_schema(options["outputSchema"])
-    template = _template(template_id, options.get("templateVersion"))
+    template = find_template(template_id, is_listed=not is_message)
+    _check_version(template, options.get("templateVersion"))
     _check_trust(principal, template)
     valid = _valid_inputs(template, _with_output_schema(template, inputs, options))
     complete = template.complete_inputs(valid, principal)
@@ -218,14 +221,13 @@ def _digests(inputs: Mapping[str, Any], session_id: str | None) -> tuple[str, ..
     return macs("inputs", json_digest([inputs, session_id]))
 
 
-def _template(template_id: str, version: str | None) -> TaskTemplate:
-    template = find_template(template_id)
+def _check_version(template: TaskTemplate, version: str | None) -> None:
     if version is not None and version.split(".")[0] != template.version.split(".")[0]:
         raise TemplateVersionUnsupported(
-            f"{template_id} has version {template.version}, which cannot run {version[:32]!r}.",
+            f"{template.template_id} has version {template.version}, which cannot run"
+            f" {version[:32]!r}.",
             details={"supported": template.version},
         )
-    return template
 
 
 def _check_trust(principal: Principal, template: TaskTemplate) -> None:

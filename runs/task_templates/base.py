@@ -179,6 +179,7 @@ class TaskTemplate(ABC):
         shares_page: the steps work in the same tab, one after another. If its page is lost with the
             worker, the earlier steps are repeated first, unless one has the effect `once`.
         last_step_waits: the last step starts when all others have ended.
+        is_listed: callers may run it; else only this program submits it.
         step_retries: how often a step is retried after a retryable error.
     """
 
@@ -190,6 +191,7 @@ class TaskTemplate(ABC):
     result_schema: ClassVar[Mapping[str, Any]]
     example_inputs: ClassVar[Sequence[Mapping[str, Any]]]
     trust_levels: ClassVar[Sequence[str]] = ("local", "remote")
+    is_listed: ClassVar[bool] = True
     uses_browser: ClassVar[bool] = False
     keeps_session: ClassVar[bool] = False
     shares_page: ClassVar[bool] = False

@@ -42,15 +42,15 @@ def get_template(template_id: str) -> TaskTemplate | None:
     return _templates().get(template_id)
 
 
-def find_template(template_id: str) -> TaskTemplate:
-    """Return the template with this id.
+def find_template(template_id: str, *, is_listed: bool = True) -> TaskTemplate:
+    """Return the template with this id, by default one that callers may run.
 
     Raises:
         TemplateNotFound: There is none.
     """
     template = get_template(template_id)
-    if template is None:
-        known = [template.template_id for template in list_templates()]
+    if template is None or (is_listed and not template.is_listed):
+        known = [template.template_id for template in list_templates() if template.is_listed]
         raise TemplateNotFound(
             f"There is no template {template_id[:64]!r}.", details={"templateIds": known}
         )

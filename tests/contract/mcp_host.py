@@ -10,7 +10,7 @@ import os
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -109,12 +109,12 @@ class StdioHost(Host):
     that the test uses the same database.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, toolsets: Sequence[str] | None = None) -> None:
         super().__init__()
         server_reads, self._to_server = os.pipe()
         self._from_server, server_writes = os.pipe()
         self._descriptors = [server_reads, server_writes, self._to_server, self._from_server]
-        self.server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, transport)
+        self.server = ContinuityServer(toolsets or settings.CONTINUITY_MCP_TOOLSETS, transport)
         stdio = StdioDescriptors(server_reads, server_writes)
         self._threads = [
             threading.Thread(target=lambda: asyncio.run(self._serve(stdio)), name="server"),

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
+from mcp_server.protocol.prompts import JOB_PROMPTS
 from runs.models import Run, Slot
 from tests.contract.mcp_host import Host, error_of, structured
 
@@ -218,6 +219,23 @@ def test_the_templates_are_listed_briefly_and_one_by_its_id_in_full(host: Host) 
     assert one["inputSchema"]["properties"]["urls"]["maxItems"] == 1000
     missing = error_of(host.call("list_task_templates", {"templateId": "nope"}))
     assert missing["errorCode"] == "TEMPLATE_NOT_FOUND"
+
+
+def test_prompts_start_the_usual_jobs_and_name_what_is_missing(host: Host) -> None:
+    prompts = host.request("prompts/list", {})["result"]["prompts"]
+    names = {prompt["name"]: prompt for prompt in prompts}
+    assert set(names) == set(JOB_PROMPTS)
+    arguments = {one["name"]: "x{y}" for one in names["read_pages"]["arguments"]}
+    got = host.request("prompts/get", {"name": "read_pages", "arguments": arguments})["result"]
+    (message,) = got["messages"]
+    assert "x{y}" in message["content"]["text"]
+    templates = {one["templateId"] for one in call(host, "list_task_templates")["templates"]}
+    for job in JOB_PROMPTS.values():
+        assert any(template in job.text for template in templates)
+    missing = host.request("prompts/get", {"name": "read_pages", "arguments": {"urls": "a"}})
+    assert missing["error"]["message"].startswith("question:")
+    unknown = host.request("prompts/get", {"name": "nope"})
+    assert unknown["error"]["data"]["errorCode"] == "INVALID_PARAMETER"
 
 
 def test_a_wait_ends_when_its_time_has_expired(host: Host) -> None:

@@ -146,7 +146,7 @@ def test_another_workspaces_run_is_not_found(host: Host, outsider: Principal) ->
     assert structured(host.call("list_task_runs", {}))["total"] == 0
 
 
-@pytest.mark.parametrize("method", ["prompts/list", "no/such/method"])
+@pytest.mark.parametrize("method", ["tasks/list", "no/such/method"])
 def test_an_unsupported_method_is_a_protocol_error(host: Host, method: str) -> None:
     assert host.request(method, {})["error"]["code"] == -32601
 

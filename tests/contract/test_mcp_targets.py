@@ -81,7 +81,7 @@ def test_a_runners_tool_is_listed_with_its_schema_and_real_name(
     assert "Run a command line." in tool["description"]
     assert "builder" in tool["description"]
     assert "call_tools" in tool["description"]
-    hints = tool["annotations"]
+    hints = tool.get("annotations", {})
     # A tool that says nothing is destructive and acts on the outside, by the protocol's defaults.
     assert (hints.get("destructiveHint", True), hints.get("openWorldHint", True)) == (True, True)
     assert not hints.get("readOnlyHint", False)

@@ -41,7 +41,8 @@ class Command(BaseCommand):
         """Declare the options."""
         parser.add_argument(
             "--toolsets",
-            help="toolsets to offer, separated by commas (CONTINUITY_MCP_TOOLSETS)",
+            help="toolsets to offer, separated by commas (CONTINUITY_MCP_TOOLSETS; if that is not"
+            " set either, its default and browser)",
         )
         parser.add_argument(
             "--workspace",
@@ -55,7 +56,7 @@ class Command(BaseCommand):
         stdio = take_over_stdio()
         limit_lock_waits()
         names = options["toolsets"]
-        toolsets = names.split(",") if names is not None else settings.CONTINUITY_MCP_TOOLSETS
+        toolsets = names.split(",") if names is not None else settings.STDIO_MCP_TOOLSETS
         toolsets = [name.strip() for name in toolsets if name.strip()]
         try:
             check_toolsets(toolsets)

@@ -1,0 +1,155 @@
+"""The browser actions as MCP tools, for hosts with a model of their own.
+
+Each answer is text alone, which every host passes to its model, once: the action's result as JSON,
+then the page as it is after the action.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import mcp_types as types
+import orjson
+
+from decisions.validation.json_schema import schema_of
+from mcp_server.tools.registry import McpTool, McpToolCall, Schema, readable
+from runners.actions.catalogue import ACTIONS, OBSERVE, Action
+from runners.tools.base import Effect, Tool
+from runners.tools.registry import list_actions
+from runs.direct_calls.browser_actions import ActionOutcome, perform_action
+
+# Described once in the server's instructions, not with each action.
+_COMMON_ARGUMENTS = frozenset({"tabId", "clickId", "xpath", "strategy", "dialog"})
+_LEFT_OUT = frozenset({"description", "default"})
+_DESCRIPTION_MAX = 150
+_ARGUMENT_MAX = 60  # characters of the description of an argument
+_FENCE = re.compile(r"<(/?)(untrusted-page)", re.IGNORECASE)
+_SESSION: Schema = {"type": "string"}
+_EVENTS = ("dialogs", "downloads", "windows", "consoleErrors")  # of an observation
+
+
+def browser_tools() -> tuple[McpTool, ...]:
+    """Return every action of the catalogue as a tool."""
+    return tuple(_tool(tool, ACTIONS[tool.name]) for tool in list_actions())
+
+
+def _tool(tool: Tool, action: Action) -> McpTool:
+    reads = tool.effect == Effect.READ
+    return McpTool(
+        name=tool.name,
+        title=readable(tool.name),
+        description=_brief(tool.description),
+        input_schema=_input_schema(action),
+        output_schema={},
+        handler=partial(_call, tool.name),
+        read_only=reads,
+        destructive=not reads,
+        idempotent=reads,
+        open_world=True,
+        needs_stack=True,
+        validates_arguments=True,
+        audits_refusals=True,
+    )
+
+
+def _brief(description: str, at_most: int = _DESCRIPTION_MAX) -> str:
+    """Return the first sentences of a description, at least one."""
+    first, *rest = re.split(r"(?<=\.) ", " ".join(description.split()))
+    brief = first
+    for sentence in rest:
+        if len(brief) + len(sentence) >= at_most:
+            break
+        brief += f" {sentence}"
+    return brief
+
+
+def _input_schema(action: Action) -> Schema:
+    """Return the action's parameters and `sessionId`; the tab may be omitted."""
+    schema = schema_of(action.parameters)
+    fields = {
+        name: _argument(field, schema.get("$defs", {}), is_common=name in _COMMON_ARGUMENTS)
+        for name, field in schema.get("properties", {}).items()
+    }
+    required = [name for name in schema.get("required", []) if name != "tabId"]
+    fields = {**fields, "sessionId": _SESSION}
+    return {"type": "object", "properties": fields, "required": required}
+
+
+def _argument(field: Mapping[str, Any], defs: Mapping[str, Any], *, is_common: bool) -> Schema:
+    listed = _plain(field, defs)
+    if (description := field.get("description")) and not is_common:
+        listed["description"] = _brief(description, _ARGUMENT_MAX)
+    return listed
+
+
+def _plain(field: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
+    """Return a schema without null, which means the same as to omit the value, without references
+    and without what the default is.
+    """
+    kept = {key: value for key, value in field.items() if key not in _LEFT_OUT}
+    alternatives = [one for one in kept.pop("anyOf", []) if one.get("type") != "null"]
+    if len(alternatives) == 1:
+        kept |= _plain(alternatives[0], defs)
+    elif alternatives:
+        kept["anyOf"] = [_plain(one, defs) for one in alternatives]
+    if "$ref" in kept:
+        kept |= _plain(defs[kept.pop("$ref").rpartition("/")[2]], defs)
+    if "items" in kept:
+        kept["items"] = _plain(kept["items"], defs)
+    if "properties" in kept:
+        kept["properties"] = {name: _plain(one, defs) for name, one in kept["properties"].items()}
+    return kept
+
+
+async def _call(name: str, call: McpToolCall) -> types.CallToolResult:
+    args = dict(call.arguments)
+    session_id = args.pop("sessionId", None)
+    connection = call.connection
+    if session_id is None and name != "task_start" and connection is not None:
+        session_id = connection.session_id
+    done = await perform_action(
+        principal=call.principal, name=name, args=args, session_id=session_id
+    )
+    if connection is not None:
+        connection.session_id = done.session_id
+    return _answer(name, done)
+
+
+def _answer(name: str, done: ActionOutcome) -> types.CallToolResult:
+    outcome, page = done.outcome, done.outcome.get("page")
+    if not outcome["ok"]:
+        answer = {**outcome["error"], **_named(outcome, "newTab"), "sessionId": done.session_id}
+    elif name == OBSERVE.name:
+        answer, page = {}, outcome["result"]
+    else:
+        answer = {**outcome["result"], **_named(outcome, "artifactId", "truncated")}
+    if name == "task_start":
+        answer["sessionId"] = done.session_id
+    texts = [orjson.dumps(answer).decode()] if answer else []
+    if isinstance(page, Mapping):
+        texts.append(page_text(page))
+    return types.CallToolResult(
+        content=[types.TextContent(text=text) for text in texts], is_error=not outcome["ok"]
+    )
+
+
+def _named(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value[name] for name in names if name in value}
+
+
+def page_text(page: Mapping[str, Any]) -> str:
+    """Return an observation as text between the lines that mark it as untrusted."""
+    facts = [str(page["title"]), str(page["scroll"])]
+    if page.get("status") is not None:
+        facts.append(f"HTTP {page['status']}")
+    lines = [" | ".join(filter(None, facts)), str(page["text"])]
+    lines += [f"{name}: {json.dumps(page[name])}" for name in _EVENTS if page.get(name)]
+    if (cut := page.get("cut")) is not None:
+        lines.append(f"({cut['left']} more: {OBSERVE.name} with from={cut['next']})")
+    body = _FENCE.sub(r"<\1untrusted_page", "\n".join(lines))
+    url = _FENCE.sub("", json.dumps(page["url"]))
+    return f"<untrusted-page url={url}>\n{body}\n</untrusted-page>"

@@ -1,0 +1,258 @@
+"""Browser actions of a caller with a model of its own, each performed as a run.
+
+A browser session and a task belong together: the session keeps the page between the actions, and
+the task has the actions as messages, its live page and the takeover by a person. The session
+outlives the caller's process, and a message to its task lets the agent go on from the same page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from django.db import IntegrityError
+
+from decisions.errors import ConfirmationRequired, InvalidInput, ToolNotFound
+from decisions.identity.principals import Principal
+from decisions.infra.ids import new_id
+from decisions.infra.threads import in_thread
+from runners.actions.catalogue import ACTIONS, TASK_START
+from runners.browser_sessions import find_session
+from runners.invocation.arguments import check_args
+from runners.tools.registry import get_tool
+from runs.agent.first_call import start_event_data
+from runs.agent.journal_view import TAKEOVERS_ENDED
+from runs.conversations.errors import TaskBusy
+from runs.conversations.messages import TEMPLATE as AGENT
+from runs.conversations.messages import UserMessage, title_of
+from runs.direct_calls.as_run import MAX_WAIT_S, START_MS, with_run_scopes
+from runs.direct_calls.refusals import recording_refusals
+from runs.models import TERMINAL, Run, RunStatus, Task, TaskStatus
+from runs.sessions.services import create_session
+from runs.streaming.long_poll import wait_run
+from runs.submission.services import submit_run
+
+TEMPLATE = "session_action"
+SESSION_NAME = "browser of an agent host"
+_KNOWN_FIELDS = ("tabId", TAKEOVERS_ENDED)  # of the last result, for the next action
+_STEP_MS = 15_000  # to observe the page after the action
+
+
+@dataclass(frozen=True, slots=True)
+class ActionOutcome:
+    """What an action did.
+
+    Attributes:
+        outcome: {ok, result | error, page?, newTab?, tabId?}, as `session_action` returns it.
+    """
+
+    session_id: str
+    run_id: str
+    outcome: Mapping[str, Any]
+
+
+async def perform_action(
+    *, principal: Principal, name: str, args: Mapping[str, Any], session_id: str | None
+) -> ActionOutcome:
+    """Perform a browser action in a session and return its outcome with the page after it.
+
+    Args:
+        session_id: the session; without one `task_start` creates one.
+
+    Raises:
+        ToolNotFound: There is no such action.
+        InvalidInput: The arguments are invalid, or the action needs a session.
+        SessionNotFound, TrustNotAllowed: As `find_session`.
+        Forbidden: The caller lacks the scope tools:write.
+        TaskBusy: A person has the page, or has to decide about the session's last action.
+        PolicyDenied: Policy denies the run.
+        ConfirmationRequired: A person has to confirm the action; then its run performs it.
+    """
+    used_session_id, run_id = await in_thread(_submit, principal, name, args, session_id)
+    wait_s = min(MAX_WAIT_S, _timeout_ms(name) / 1000 + 2)
+    # A host that stops waiting cancels nothing: the action ends by itself.
+    run = await asyncio.shield(
+        wait_run(principal=with_run_scopes(principal), run_id=run_id, wait_s=wait_s)
+    )
+    return ActionOutcome(used_session_id, run_id, _outcome_of(run))
+
+
+def agent_message(
+    *, principal: Principal, session_id: str | None, template_id: str, inputs: Mapping[str, Any]
+) -> UserMessage | None:
+    """Return the message with which a run of `agent_task` goes on in the task of a session; None
+    if the run is another one, or the session has no task.
+    """
+    if template_id != AGENT or session_id is None:
+        return None
+    task = _task_of(principal, session_id)
+    if task is None:
+        return None
+    goal = str(inputs.get("goal", ""))
+    return UserMessage(principal, task.id, goal, on_busy="refuse", session_id=session_id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Action:
+    """A requested action, in the task of a session; without a task, the action creates it."""
+
+    owner: Principal
+    name: str
+    args: Mapping[str, Any]
+    session_id: str
+    task: Task | None
+    known: Mapping[str, Any]
+
+    def submit(self) -> str:
+        """Submit its run, and return the run's id. Commits."""
+        event = start_event_data({"tool": self.name, "args": self.args, "toolCallId": ""})
+        content = f"{self.name} {orjson.dumps(event['args']).decode()}"
+        new_task = None if self.task else _new_task(self.owner, self.session_id, content)
+        message = UserMessage(
+            self.owner,
+            (self.task or new_task or Task()).id,
+            content,
+            session_id=self.session_id,
+            new_task=new_task,
+        )
+        submitted = submit_run(
+            principal=self.owner,
+            template_id=TEMPLATE,
+            inputs={"action": self.name, "args": dict(self.args), **self.known},
+            session_id=self.session_id,
+            options={"mode": "sync", "timeoutMs": _timeout_ms(self.name)},
+            message=message,
+        )
+        return submitted.run_id
+
+
+def _submit(
+    principal: Principal, name: str, args: Mapping[str, Any], session_id: str | None
+) -> tuple[str, str]:
+    """Submit the run of an action; return the ids of its session and of the run. Commits."""
+    with recording_refusals(principal=principal, name=name):
+        principal.require("tools:write")
+        if session_id is None and name != TASK_START.name:
+            raise InvalidInput("sessionId: there is no session yet; call task_start first.")
+        task = None
+        if session_id is not None:
+            find_session(principal, session_id)
+            task = _task_of(principal, session_id)
+        known = {} if task is None else _known_state(task)
+        _check(name, args, known)
+        if task is not None:
+            _check_is_free(task)
+        owner = with_run_scopes(principal)
+        if session_id is None:
+            session_id = str(create_session(principal=owner, name=SESSION_NAME)["sessionId"])
+        action = _Action(owner, name, args, session_id, task, known)
+        try:
+            return session_id, action.submit()
+        except IntegrityError:  # a concurrent call created the session's task first
+            if task is not None or (task := _task_of(principal, session_id)) is None:
+                raise
+            return session_id, replace(action, task=task).submit()
+
+
+def _check(name: str, args: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Check the arguments; where the host may omit the tab, the session's last one counts."""
+    tool = get_tool(name)
+    if tool is None or name not in ACTIONS:
+        raise ToolNotFound(f"There is no tool {name[:64]!r}.")
+    needs_tab = "tab_id" in ACTIONS[name].parameters.model_fields
+    tab = {"tabId": known.get("tabId") or 0} if needs_tab else {}
+    check_args(tool, {**tab, **args})
+
+
+def _task_of(principal: Principal, session_id: str) -> Task | None:
+    tasks = Task.objects.filter(workspace_id=principal.workspace_id, session_id=session_id)
+    return tasks.first()
+
+
+def _new_task(owner: Principal, session_id: str, content: str) -> Task:
+    now = datetime.now(UTC)
+    return Task(
+        id=new_id("task_"),
+        tenant_id=owner.tenant_id,
+        workspace_id=owner.workspace_id,
+        principal_id=owner.id,
+        user_id=owner.user_id,
+        trust=owner.trust,
+        title=title_of(f"Browser session: {content}"),
+        session_id=session_id,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _known_state(task: Task) -> dict[str, Any]:
+    """Return what the host knows about the page from the last action: tab, URL, takeovers."""
+    runs = Run.objects.filter(task_id=task.id, template_id=TEMPLATE, result__isnull=False)
+    result = runs.order_by("-created_at", "-id").values_list("result", flat=True).first() or {}
+    known = {key: result[key] for key in _KNOWN_FIELDS if result.get(key) is not None}
+    for shown in (result.get("page"), result.get("result"), result.get("newTab")):
+        if isinstance(shown, Mapping) and isinstance(shown.get("url"), str):
+            return known | {"url": shown["url"]}
+    return known
+
+
+def _check_is_free(task: Task) -> None:
+    """Refuse an action while a person has the page or has to decide; other runs are waited for.
+
+    Raises:
+        TaskBusy: A person has the page, or has to decide about the session's last action.
+    """
+    if task.status == TaskStatus.TAKEOVER:
+        raise TaskBusy(
+            "A person has taken over the page; call again once it has been given back.",
+            details={"taskId": task.id, "takenOver": True},
+        )
+    waiting = Run.objects.filter(
+        task_id=task.id, ended_at__isnull=True, waiting_for__isnull=False
+    ).first()
+    if waiting is not None:
+        raise TaskBusy(
+            "The session's last action waits for a person; wait_task_run returns its outcome.",
+            details={"runId": waiting.id, "waitingFor": waiting.waiting_for},
+        )
+
+
+def _timeout_ms(name: str) -> int:
+    return ACTIONS[name].timeout_ms + _STEP_MS + START_MS
+
+
+def _outcome_of(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the outcome of a run's action.
+
+    Raises:
+        ConfirmationRequired: A person has to confirm it.
+    """
+    waiting = run.get("waitingFor") or {}
+    if waiting.get("type") == "confirmation":
+        raise ConfirmationRequired(
+            "A person has to confirm this action; then it is performed. wait_task_run returns its"
+            " outcome.",
+            details={"runId": run["runId"], **_only(waiting, "decisionId", "expiresAt")},
+        )
+    if waiting:
+        raise TaskBusy(
+            "A person has taken over the page; the action waits until it has been given back.",
+            details={"runId": run["runId"], "takenOver": True},
+        )
+    if run["status"] == RunStatus.SUCCEEDED:
+        result: Mapping[str, Any] = run["result"]
+        return result
+    if run["status"] not in TERMINAL:
+        raise TaskBusy(
+            "The action has not ended yet; wait_task_run returns its outcome.",
+            details={"runId": run["runId"], "status": run["status"]},
+        )
+    return {"ok": False, "error": run["error"] or {"errorCode": "RUN_CANCELED"}}
+
+
+def _only(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value[name] for name in names if name in value}
