@@ -11,7 +11,7 @@ BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages a
 unexport PYTHONDONTWRITEBYTECODE
 # Use UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
-.PHONY: help setup setup-tests run test quick all-tests test-costs faults guards lint lint-style lint-types lint-imports fix bench agent-bench doctor
+.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial guards lint lint-style lint-types lint-imports fix bench agent-bench doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,9 @@ test-costs: setup-tests ## run the tests on PostgreSQL and print what they cost
 faults: setup-tests ## run all tests that kill processes, one at a time, on both databases
 	@$(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
 	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
+
+upgrade-trial: setup-tests ## upgrade from the commit OLD to this code under load, and go back (MINUTES=5)
+	@$(VENV)/python -m tests.upgrade_trial --old $(OLD) --minutes $(or $(MINUTES),5)
 
 guards: setup-tests ## remove each protection of the product once; its test must fail then
 	@$(VENV)/python -m tests.guards $(ARGS)

@@ -157,6 +157,8 @@ except ValueError as error:
 # Which runs record a Playwright trace from their first step: "retry" means retries of failed runs.
 # Other runs record only a failure's last page, with "never" nothing.
 TRACE = home.choice(env, "CONTINUITY_TRACE", "retry", "always", "never")
+# Whether processes of the previous version run beside this one, or may again (docs/operations.md).
+ROLLING_UPGRADE = env.bool("CONTINUITY_ROLLING_UPGRADE", False)
 # Confirmations (docs/confirmations.md): how long they wait; whether the token of a chat decision
 # goes through the agent's host (inline) or a person confirms elsewhere (out_of_band).
 CONFIRM_TTL_S = env.float("CONTINUITY_CONFIRM_TTL_S", 1800.0)

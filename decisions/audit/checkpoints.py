@@ -7,7 +7,8 @@
 
 They reveal a chain that was truncated in the database. Copy the files to another machine to detect
 it even if this machine is compromised. Each checkpoint is signed with a key of the installation.
-The past ones are numbered and head.json has their count, so a deleted one is missed.
+The past ones are numbered and head.json has their count, so a deleted one is missed. Those of the
+previous version, which are not signed, count during a rolling upgrade only.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +44,8 @@ class Checkpoint:
     Attributes:
         at: Unix seconds of the sealer's clock.
         next_id: where the sealer continues: it has seen every row with a lower id; None if unknown.
-        number: of a past checkpoint, 1, 2, 3, …; of the newest one, the last of these numbers.
+        number: of a past checkpoint, 1, 2, 3, …; of the newest one, the last of these numbers; 0 of
+            one that the previous version saved, which neither numbers nor signs them.
     """
 
     head: ChainHead
@@ -103,7 +105,7 @@ def save_head(head: ChainHead, *, next_id: int | None) -> None:
 
 def _save_head(folder: Path, head: ChainHead, *, next_id: int | None) -> None:
     saved = _newest(folder)
-    number = saved.number if saved else _last_number(folder / PAST)
+    number = (saved.number if saved else 0) or _last_number(folder / PAST)
     if saved is not None and not is_in_chain(saved, newest_cut()):
         log.error(
             "the newest checkpoint is not in the audit chain any more; run `manage.py"
@@ -161,7 +163,7 @@ def read_checkpoints() -> SavedCheckpoints:
     last = 0
     for checkpoint in past:
         faults.extend(_missing(last + 1, checkpoint.number - 1))
-        last = checkpoint.number
+        last = checkpoint.number or last
     for checkpoint in newest:
         faults.extend(_missing(last + 1, checkpoint.number))
     if past and not _lines(folder / HEAD):
@@ -226,12 +228,19 @@ def _newest(folder: Path) -> Checkpoint | None:
 def _checkpoint(line: str) -> Checkpoint:
     try:
         fields = json.loads(line)
-        proof = str(fields.pop("proof"))
+        proof = fields.pop("proof", None)
         head = ChainHead(int(fields["position"]), str(fields["hash"]))
-        checkpoint = Checkpoint(head, fields["at"], fields["next_id"], int(fields["number"]))
+        if proof is None:
+            checkpoint = Checkpoint(head, int(fields["at"]), None, 0)
+        else:
+            checkpoint = Checkpoint(head, fields["at"], fields["next_id"], int(fields["number"]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"a checkpoint cannot be read: {line[:80]!r}") from error
-    if not mac_matches(_PURPOSE, _body(checkpoint), proof):
+    if proof is None and not settings.ROLLING_UPGRADE:
+        raise ValueError(
+            f"a checkpoint without signature, of an older version, or forged: {line[:80]!r}"
+        )
+    if proof is not None and not mac_matches(_PURPOSE, _body(checkpoint), str(proof)):
         raise ValueError(f"a checkpoint is not signed by Continuity: {line[:80]!r}")
     return checkpoint
 
@@ -255,10 +264,9 @@ def _line(checkpoint: Checkpoint) -> str:
 def _last_number(past: Path) -> int:
     """Return the number of the last past checkpoint that is signed; 0 if there is none."""
     for line in reversed(_lines(past)):
-        try:
-            return _checkpoint(line).number
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            if number := _checkpoint(line).number:
+                return number
     return 0
 
 

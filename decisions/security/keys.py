@@ -96,17 +96,34 @@ def is_unbound(sealed: bytes) -> bool:
     return not sealed.startswith(_VERSION)
 
 
+def seal_unbound(plain: bytes) -> bytes:
+    """Encrypt bytes as the first version did, for processes that read no others."""
+    return _unbound_keys()[0].encrypt(plain)
+
+
 def unseal_unbound(sealed: bytes) -> bytes:
     """Decrypt a value of the first version.
 
     Raises:
         ValueError: As `unseal`.
     """
-    keys = [Fernet(base64.urlsafe_b64encode(key)) for key in _keys("seal")]
     try:
-        return MultiFernet(keys).decrypt(sealed)
+        return MultiFernet(_unbound_keys()).decrypt(sealed)
     except InvalidToken:
         raise ValueError(_CANNOT_DECRYPT) from None
+
+
+def is_current_unbound(sealed: bytes) -> bool:
+    """Tell whether a value is of the first version and under the newest key."""
+    try:
+        _unbound_keys()[0].decrypt(sealed)
+    except InvalidToken:
+        return False
+    return True
+
+
+def _unbound_keys() -> list[Fernet]:
+    return [Fernet(base64.urlsafe_b64encode(key)) for key in _keys("seal")]
 
 
 @lru_cache(maxsize=64)

@@ -1575,6 +1575,28 @@ _SECURITY = (
         "test_a_value_copied_to_another_column_or_row_is_not_read_there",
     ),
     Guard(
+        "upgrade-encrypts-for-both",
+        "During a rolling upgrade, the previous version reads what the present one encrypts",
+        Patch(
+            "decisions/security/sealed_columns.py",
+            old="return settings.ROLLING_UPGRADE and _purpose(row, column) in _OF_PREVIOUS_VERSION",
+            new="return False",
+        ),
+        failing_test="tests/runs/installation/test_encrypted_columns.py::"
+        "test_the_previous_version_reads_what_is_written_during_a_rolling_upgrade",
+    ),
+    Guard(
+        "unsigned-checkpoints",
+        "Without a rolling upgrade, a checkpoint without a signature does not count",
+        Patch(
+            _CHECKPOINTS,
+            old="if proof is None and not settings.ROLLING_UPGRADE:",
+            new="if False:",
+        ),
+        failing_test="tests/decisions/audit/test_previous_checkpoints.py"
+        "::test_they_count_for_nothing_otherwise",
+    ),
+    Guard(
         "encryption-at-rest",
         "Secret inputs are stored encrypted",
         (

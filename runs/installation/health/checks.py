@@ -68,6 +68,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_database()
     if not settings.EMBEDDED:
         yield check_pooling()
+    yield check_rolling_upgrade()
     yield check_totals()
     yield check_tokens()
     yield check_audit()
@@ -178,6 +179,15 @@ def check_pooling() -> CheckResult:
         recovery = "If there is none, unset it: prepared statements make runs faster."
         return CheckResult("note", "pooling", what, recovery)
     return CheckResult("ok", "pooling", "each connection is a session of the database")
+
+
+def check_rolling_upgrade() -> CheckResult:
+    """Report CONTINUITY_ROLLING_UPGRADE, which has to be unset when the upgrade is finished."""
+    if not settings.ROLLING_UPGRADE:
+        return CheckResult("ok", "upgrade", "no older processes are expected")
+    what = "CONTINUITY_ROLLING_UPGRADE is set: secrets are encrypted as the previous version does"
+    recovery = "When its last process is replaced, finish the upgrade (docs/operations.md)."
+    return CheckResult("note", "upgrade", what, recovery)
 
 
 def check_totals() -> CheckResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.db.models import Model
@@ -29,7 +30,7 @@ _BATCH_SIZE = 200
 
 
 class Command(BaseCommand):
-    """Replaces values of an older version or key; everything may run meanwhile."""
+    """Replaces values of another version or older key; everything may run meanwhile."""
 
     help = "Encrypt stored secrets with the newest key, each for its own table, column and row."
     requires_system_checks = ()
@@ -37,6 +38,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Reencrypt every column, print the numbers, and exit with 1 if a value is unreadable."""
         prepare_home()
+        if settings.ROLLING_UPGRADE:
+            self.stdout.write(
+                "CONTINUITY_ROLLING_UPGRADE is set: values that the previous version reads are"
+                " encrypted for it."
+            )
         unreadable: list[str] = []
         for model, column in ENCRYPTED:
             name, count = f"{model._meta.db_table}.{column}", 0

@@ -43,6 +43,12 @@ from tests.support.runs.webhooks import make_due, submit_canceled
 
 pytest_plugins = ["tests.support.decisions.chat_fixtures"]
 NOT_ENCRYPTED = {"Event.signature", "KeyedCall.answer"}  # of masked texts; the answer of a call
+READ_BY_PREVIOUS_VERSION = {
+    "runners_browsersession.sealed_state",
+    "runners_executiontarget.sealed_auth_token",
+    "runs_runsecret.sealed",
+    "runs_webhook.secret",
+}
 Place = tuple[type[models.Model], str]
 PLACES = {f"{model._meta.db_table}.{column}": (model, column) for model, column in ENCRYPTED}
 
@@ -186,6 +192,26 @@ def test_values_of_an_older_version_are_read_and_then_encrypted_anew(stored: Sto
     assert sorted(rows.values_list("resource_id", flat=True)) == sorted(PLACES)
     assert reencrypt().count(": 0 values encrypted anew.") == len(PLACES)
     assert rows.count() == len(PLACES)
+
+
+def test_the_previous_version_reads_what_is_written_during_a_rolling_upgrade(
+    stored: Stored, settings: Any
+) -> None:
+    before = {name: stored.read(place) for name, place in PLACES.items()}
+    settings.ROLLING_UPGRADE = True
+    assert reencrypt().count(": 2 values encrypted anew.") == len(READ_BY_PREVIOUS_VERSION)
+    assert reencrypt().count(": 0 values encrypted anew.") == len(PLACES)
+    found = {name for name, _, value in values(stored) if value.startswith(b"gAAAA")}
+    assert found == READ_BY_PREVIOUS_VERSION
+    assert {name: stored.read(place) for name, place in PLACES.items()} == before
+    for index in (0, 1):
+        session = stored.row((BrowserSession, "sealed_state"), index)
+        save_state(session.id, worker_id="w", storage={"cookies": []}, urls=["new"])
+        sealed = bytes(BrowserSession.objects.get(id=session.id).sealed_state or b"")
+        assert sealed.startswith(b"gAAAA")
+    settings.ROLLING_UPGRADE = False
+    assert reencrypt().count(": 2 values encrypted anew.") == len(READ_BY_PREVIOUS_VERSION)
+    assert all(value.startswith(b"v2:") for _, _, value in values(stored))
 
 
 def test_values_under_an_older_key_are_encrypted_under_the_newest(stored: Stored) -> None:

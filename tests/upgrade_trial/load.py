@@ -1,0 +1,305 @@
+"""What callers do during the trial: runs, logins, confirmations, questions, chats, streams."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support.agent.model_server import ModelRequest
+from tests.support.agent.model_turns import Call, Turn, complete
+from tests.support.browser.login_site import PASSWORD, USERNAME
+from tests.upgrade_trial.fleet import Fleet
+
+END_S = 120.0  # within which a run has to end
+TERMINAL = ("succeeded", "partial_success", "failed", "canceled", "expired")
+SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}
+WELCOME = {"type": "textIncludes", "value": "Log out", "timeoutMs": 5000}
+
+
+class Trouble(Exception):
+    """What a caller did not expect."""
+
+
+class Load:
+    """Scenarios that run in threads until they are stopped.
+
+    Every request goes to one of the web processes that serve at that time, so the steps of a
+    scenario meet both versions.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        *,
+        token: str,
+        confirmer: str,
+        files: Path,
+        site: str,
+        request_anew: Callable[[int], object],
+    ) -> None:
+        self.fleet, self.files, self.site = fleet, files, site
+        self.request_anew = request_anew
+        self.confirms = False  # whether the rule exists that makes writes wait
+        self.troubles: list[str] = []
+        self.done: Counter[tuple[str, str]] = Counter()
+        self.accepted: set[str] = set()
+        self.waits: dict[str, list[float]] = {}
+        self._tokens = {"caller": token, "confirmer": confirmer}
+        self._number = itertools.count()
+        self._stopping = threading.Event()
+        self._client = httpx.Client(timeout=70)
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start the threads."""
+        scenarios: list[tuple[Callable[[], None], int, float]] = [
+            (self.run_steps, 3, 0.2),
+            (self.run_shared, 1, 1.0),
+            (self.run_sync, 1, 0.5),
+            (self.log_in_and_return, 1, 2.0),
+            (self.write_with_confirmation, 2, 1.0),
+            (self.talk_to_agent, 1, 1.0),
+            (self.chat, 1, 1.0),
+            (self.stream_events, 1, 1.0),
+        ]
+        for scenario, threads, pause_s in scenarios:
+            for _ in range(threads):
+                thread = threading.Thread(target=self._repeat, args=(scenario, pause_s))
+                thread.start()
+                self._threads.append(thread)
+
+    def stop(self) -> None:
+        """Let every scenario come to its end."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join(END_S * 3)
+
+    def _repeat(self, scenario: Callable[[], None], pause_s: float) -> None:
+        while not self._stopping.is_set():
+            phase = self.fleet.phase
+            try:
+                scenario()
+                self.done[phase, scenario.__name__] += 1
+            except (Trouble, httpx.HTTPError, KeyError, IndexError, TypeError) as error:
+                text = f"[{phase} → {self.fleet.phase}] {scenario.__name__}: {error!r}"
+                self.troubles.append(text)
+                print("  trouble", text, flush=True)
+            self._stopping.wait(pause_s)
+
+    # --- requests -------------------------------------------------------------------------------
+
+    def call(self, path: str, body: Any = None, *, who: str = "caller", ok: int = 299) -> Any:
+        """Call the API of one of the web processes."""
+        web = self.fleet.web()
+        headers = {"Authorization": f"Bearer {self._tokens[who]}"}
+        url = f"{web.address}/api/v1/{path}"
+        method = "GET" if body is None else "POST"
+        answer = self._client.request(method, url, json=body, headers=headers)
+        if answer.status_code > ok:
+            raise Trouble(f"{web.name} {path} {answer.status_code}: {answer.text[:600]}")
+        return answer.json()
+
+    def submit(self, template: str, inputs: Any, **more: Any) -> str:
+        """Submit a run, twice with one idempotency key, and return its id."""
+        options = {"mode": "async", "idempotencyKey": f"key-{next(self._number)}"}
+        body = {"templateId": template, "inputs": inputs, "options": options, **more}
+        first, again = (self.call("runs", body)["runId"] for _ in range(2))
+        self.accepted.add(first)
+        if first != again:
+            raise Trouble(f"one key, two runs: {first} and {again}")
+        return str(first)
+
+    def wait(self, run_id: str, *, stops_at_question: bool = False) -> Any:
+        """Wait until a run has ended, or waits for a person."""
+        deadline = time.monotonic() + END_S
+        while time.monotonic() < deadline:
+            run = self.call(f"runs/{run_id}/wait?waitMs=5000")
+            if run["status"] in TERMINAL or (stops_at_question and run.get("waitingFor")):
+                return run
+            time.sleep(0.05 if not run.get("waitingFor") else 0.5)
+        raise Trouble(f"{run_id} has not ended: {json.dumps(run)[:800]}")
+
+    def succeed(self, run_id: str) -> Any:
+        """Wait for a run, which has to succeed; return it."""
+        run = self.wait(run_id)
+        if run["status"] != "succeeded":
+            raise Trouble(f"{run_id} {run['status']}: {json.dumps(run)[:900]}")
+        if run.get("startedAt"):
+            waited = (run["startedAt"] - run["createdAt"]) / 1000
+            self.waits.setdefault(self.fleet.phase, []).append(waited)
+        return run
+
+    # --- scenarios ------------------------------------------------------------------------------
+
+    def new_file(self) -> Path:
+        """Return a file that no other scenario writes."""
+        return self.files / f"once-{next(self._number)}"
+
+    def expect_line(self, file: Path) -> None:
+        """Check that the effect of a run happened once."""
+        if (lines := file.read_text().count("\n")) != 1:
+            raise Trouble(f"{file.name}: the effect happened {lines} times")
+
+    def run_steps(self) -> None:
+        """A run of some steps, the last of which has an effect."""
+        file, steps = self.new_file(), random.choice([1, 5, 40])
+        self.succeed(self.submit("upgrade_trial", {"steps": steps, "file": str(file)}))
+        self.expect_line(file)
+
+    def run_shared(self) -> None:
+        """A run whose steps other workers take too."""
+        file = self.new_file()
+        inputs = {"steps": 30, "file": str(file), "shared": True}
+        self.succeed(self.submit("upgrade_trial", inputs))
+        self.expect_line(file)
+
+    def run_sync(self) -> None:
+        """A caller that waits for a short run."""
+        file = self.new_file()
+        body = {
+            "templateId": "upgrade_trial",
+            "inputs": {"steps": 1, "file": str(file)},
+            "options": {"mode": "sync"},
+        }
+        run = self.call("runs", body)
+        self.accepted.add(run["runId"])
+        self.succeed(run["runId"])
+        self.expect_line(file)
+
+    def log_in_and_return(self) -> None:
+        """A login with secret inputs, and another run in its session."""
+        login = self.submit(
+            "login_keep_session",
+            {
+                "startUrl": f"{self.site}/login",
+                "fields": SELECTORS,
+                "successIndicator": WELCOME,
+                "credentials": {"username": USERNAME, "password": PASSWORD},
+            },
+        )
+        ended = self.succeed(login)["result"]
+        for _ in range(2):
+            time.sleep(random.choice([0, 5]))
+            read = self.submit(
+                "batch_extract_pages", {"urls": [ended["finalUrl"]]}, sessionId=ended["sessionId"]
+            )
+            title = self.succeed(read)["result"]["items"][0]["title"]
+            if title != "Members":
+                raise Trouble(f"{read}: the session is not logged in: {title}")
+
+    def write_with_confirmation(self) -> None:
+        """A run that writes a file once a person confirmed it."""
+        if not self.confirms:
+            return
+        name = f"written-{next(self._number)}.txt"
+        args = {"path": name, "content": "x\n", "mode": "append", "dryRun": False}
+        run_id = self.submit("call_tools", {"calls": [{"name": "write_to_file", "args": args}]})
+        asked = self._confirm_until_ended(run_id)
+        self.done[self.fleet.phase, f"writes after {asked} confirmations"] += 1
+        self.succeed(run_id)
+        self.expect_line(self.files / name)
+
+    def _confirm_until_ended(self, run_id: str) -> int:
+        """Confirm what a run waits for, each time that it asks; return how often it asked.
+
+        It asks again where its request or the answer was of the other version.
+        """
+        decisions = set[int]()
+        deadline = time.monotonic() + END_S
+        while time.monotonic() < deadline:
+            run = self.wait(run_id, stops_at_question=True)
+            if run["status"] in TERMINAL:
+                return len(decisions)
+            decision = run["waitingFor"]["decisionId"]
+            if decision in decisions:
+                time.sleep(0.2)
+                continue
+            decisions.add(decision)
+            time.sleep(random.choice([0, 2]))
+            try:
+                self.call(f"decision/{decision}/confirm", {"user_id": "alice"}, who="confirmer")
+            except Trouble as trouble:
+                if "invalid_or_expired" not in str(trouble):
+                    raise
+                self.request_anew(decision)
+        raise Trouble(f"{run_id} still asks after {len(decisions)} confirmations")
+
+    def talk_to_agent(self) -> None:
+        """A task whose agent reads a file, asks a question and uses the answer."""
+        task = self.call("tasks", {"message": "Ask me, then answer."})
+        run_id = task["runId"]
+        self.accepted.add(run_id)
+        run = self.wait(run_id, stops_at_question=True)
+        if not run.get("waitingFor"):
+            raise Trouble(f"{run_id} did not ask: {json.dumps(run)[:600]}")
+        time.sleep(random.choice([0, 3]))
+        self.call(f"tasks/{task['taskId']}/messages", {"content": "blue"})
+        result = self.succeed(run_id)["result"]
+        if "blue" not in json.dumps(result):
+            raise Trouble(f"{run_id}: the answer is lost: {result}")
+
+    def chat(self) -> None:
+        """A chat of two messages whose request needs a confirmation."""
+        number = next(self._number)
+        message = {
+            "user_id": "alice",
+            "idempotency_key": f"chat-{number}",
+            "message": "Delete all rows of the orders table.",
+        }
+        first = self.call("chat", message)
+        slots = {
+            "environment": "reporting",
+            "target": "the table orders",
+            "success_criteria": "it is empty",
+        }
+        again = {**message, "idempotency_key": f"chat-{number}-2", "slots": slots}
+        second = self.call("chat", {**again, "session_id": first["session_id"]})
+        asked = second["trace"].get("high_risk_confirmation") or {}
+        decision = second["trace"].get("decision_id")
+        if not asked.get("confirm_token") or not decision:
+            raise Trouble(f"no confirmation requested: {json.dumps(second)[:900]}")
+        answer = {"user_id": "alice", "confirm_token": asked["confirm_token"]}
+        self.call(f"decision/{decision}/confirm", answer)
+        outcome = {"outcome_status": "success", "outcome_note": "Deleted."}
+        self.call(f"decision/{decision}/outcome?user_id=alice", outcome)
+
+    def stream_events(self) -> None:
+        """A stream of a run's events, which has to have all of them soon."""
+        file = self.new_file()
+        run_id = self.submit("upgrade_trial", {"steps": 20, "file": str(file)})
+        web = self.fleet.web()
+        headers = {
+            "Authorization": f"Bearer {self._tokens['caller']}",
+            "Accept": "text/event-stream",
+        }
+        url, ids, last_gap = f"{web.address}/api/v1/runs/{run_id}/events", [], 0.0
+        with self._client.stream("GET", url, headers=headers) as stream:
+            for line in stream.iter_lines():
+                if line.startswith("id:"):
+                    ids.append(int(line[3:]))
+                if line.startswith("data:"):
+                    at = json.loads(line[5:]).get("at")
+                    last_gap = max(last_gap, time.time() - at / 1000 if at else 0)
+        if ids != list(range(1, len(ids) + 1)):
+            raise Trouble(f"{web.name}: the stream of {run_id} has the events {ids}")
+        self.waits.setdefault(f"{self.fleet.phase}: events", []).append(last_gap)
+        self.succeed(run_id)
+
+
+def answer_turn(request: ModelRequest) -> Turn:
+    """Answer as the model of `talk_to_agent` does: ask first, then repeat the answer."""
+    results = [one for one in request.body["messages"] if one["role"] == "tool"]
+    if not results:
+        return Turn("", [Call("list_files", {"path": "."}, "c0")])
+    if len(results) == 1:
+        return Turn("", [Call("ask_followup_question", {"question": "Which?"}, "c1")])
+    return complete(f"You said {json.dumps(results[1])}")
