@@ -8,6 +8,7 @@ import asyncio
 import logging
 import threading
 import time
+from contextlib import suppress
 
 from django.db import Error
 
@@ -33,6 +34,7 @@ class Deliverer:
         self._busy: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._watch, self._release_at = ChangeWatch(), 0.0
+        self._has_settled = asyncio.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
 
@@ -67,8 +69,15 @@ class Deliverer:
                 log.exception("webhook deliveries could not be claimed, retrying")
                 claimed = 0
             if not claimed:
-                await asyncio.sleep(POLL_S)
+                await self._pause()
         await asyncio.gather(*self._tasks)
+
+    async def _pause(self) -> None:
+        """Wait POLL_S, or until an attempt has ended: its webhook may have further messages."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S):
+                await self._has_settled.wait()
+        self._has_settled.clear()
 
     async def _claim(self) -> int:
         if time.monotonic() >= self._release_at:
@@ -97,6 +106,7 @@ class Deliverer:
             )
         finally:
             self._busy.discard(lease.webhook_id)
+            self._has_settled.set()
 
 
 async def _send(lease: DeliveryLease) -> WebhookResponse:

@@ -4,6 +4,7 @@ replayed.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,7 +18,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.staleness import ChangeWatch
 from decisions.models import AuditEntry
 from runs.models import Webhook, WebhookDelivery
-from runs.webhooks import deliveries, services
+from runs.webhooks import deliverer, deliveries, services
 from runs.webhooks.deliverer import Deliverer
 from runs.webhooks.deliveries import (
     MAX_ATTEMPTS,
@@ -259,6 +260,32 @@ def test_a_deliverer_goes_on_after_a_defect(
     finally:
         running.stop()
     assert failed
+
+
+async def send_until_idle(running: Deliverer, receiver: Receiver, count: int) -> None:
+    sending = asyncio.create_task(running.work())
+    try:
+        async with asyncio.timeout(20):
+            while len(receiver.requests) < count:
+                await asyncio.sleep(0.02)
+    finally:
+        sending.cancel()
+        await asyncio.wait({sending})
+
+
+def test_messages_of_one_webhook_follow_each_other_without_a_pause(
+    make_webhook: Make,
+    submit: Submit,
+    principal: Principal,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deliverer, "POLL_S", 3600.0)
+    make_webhook()
+    for _ in range(3):
+        submit_canceled(submit, principal)
+    asyncio.run(send_until_idle(Deliverer(), receiver, 3))
+    assert len({request.headers["webhook-id"] for request in receiver.requests}) == 3
 
 
 def test_a_replayed_delivery_starts_again_under_the_same_id(
