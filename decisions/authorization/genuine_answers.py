@@ -1,18 +1,24 @@
 """The MAC of a person's answer: who can write to the database, but has no key, cannot confirm.
 
 It covers the confirmation, the call with its target as it was then, what was shown, the answer, who
-gave it and when. A confirmation without it permits nothing; the person is asked again.
+gave it and when. A confirmation without it permits nothing; the person is asked again. During a
+rolling upgrade, genuine audit rows stand for the MAC, which processes of the previous version do
+not write.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from django.conf import settings
+
+from decisions.audit.record import is_genuine
 from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments, open_basis
-from decisions.models import Confirmation, ConfirmationStatus, Decision
+from decisions.models import AuditEntry, Confirmation, ConfirmationStatus, Decision
 from decisions.security.keys import mac, mac_matches
 
 _PURPOSE = "decisions_confirmation.answer_mac"
@@ -37,6 +43,8 @@ def is_confirmed(confirmation: Confirmation) -> bool:
     """Tell whether a person confirmed it: by its status, and by the MAC of exactly this answer."""
     if confirmation.status != ConfirmationStatus.CONFIRMED:
         return False
+    if confirmation.answer_mac is None and settings.ROLLING_UPGRADE:
+        return _is_audited(confirmation)
     answer = Answer(
         confirmation.status,
         confirmation.decided_at,
@@ -44,6 +52,38 @@ def is_confirmed(confirmation: Confirmation) -> bool:
         confirmation.decided_how,
     )
     return mac_matches(_PURPOSE, _message(confirmation, answer), confirmation.answer_mac or "")
+
+
+def _is_audited(confirmation: Confirmation) -> bool:
+    """Tell whether genuine audit rows say that this caller requested this confirmation of this
+    call, and that this person gave it.
+    """
+    decision = confirmation.decision
+    wanted = {
+        ("confirmation.opened", decision.principal_id),
+        ("confirmation.confirmed", confirmation.decided_by),
+    }
+    rows = AuditEntry.objects.filter(
+        action__in=[action for action, _ in wanted],
+        resource_type="decision",
+        resource_id=str(decision.pk),
+        tenant_id=decision.tenant_id,
+        workspace_id=decision.workspace_id,
+    )
+    found = {
+        (row.action, row.actor)
+        for row in rows
+        if is_genuine(row) and _is_about(row.metadata, confirmation)
+    }
+    return wanted <= found
+
+
+def _is_about(details: Mapping[str, object], confirmation: Confirmation) -> bool:
+    decision = confirmation.decision
+    # The previous version has the subject digest as `argsDigest`.
+    digest = details.get("subjectDigest") or details.get("argsDigest")
+    found = (details.get("confirmationId"), details.get("runId"), digest)
+    return found == (confirmation.id, decision.run_id, decision.subject_digest)
 
 
 def _message(confirmation: Confirmation, answer: Answer) -> bytes:

@@ -1586,6 +1586,28 @@ _SECURITY = (
         "test_the_previous_version_reads_what_is_written_during_a_rolling_upgrade",
     ),
     Guard(
+        "answers-without-mac-are-audited",
+        "During a rolling upgrade, an answer without MAC counts only for the call that was audited",
+        Patch(
+            "decisions/authorization/genuine_answers.py",
+            old="return found == (confirmation.id, decision.run_id, decision.subject_digest)",
+            new="return True",
+        ),
+        failing_test=f"{_FORGED}"
+        "::test_an_audited_answer_does_not_count_for_another_call_during_a_rolling_upgrade",
+    ),
+    Guard(
+        "forged-answers-while-upgrading",
+        "During a rolling upgrade, an answer without MAC and without genuine audit rows permits nothing",
+        Patch(
+            "decisions/authorization/genuine_answers.py",
+            old="        return _is_audited(confirmation)\n",
+            new="        return True\n",
+        ),
+        failing_test=f"{_FORGED}"
+        "::test_an_answer_without_audit_row_does_not_count_during_a_rolling_upgrade",
+    ),
+    Guard(
         "unsigned-checkpoints",
         "Without a rolling upgrade, a checkpoint without a signature does not count",
         Patch(

@@ -173,6 +173,38 @@ def test_an_answer_that_an_older_version_recorded_is_requested_again(
     assert requested("x") != number
 
 
+def test_an_audited_answer_without_mac_counts_during_a_rolling_upgrade(
+    requested: Callable[..., int], principal: Principal, settings: Any
+) -> None:
+    settings.ROLLING_UPGRADE = True
+    number = requested("x")
+    confirm(decision_id=number, by="admin:ann", how="admin")
+    run_sql("UPDATE decisions_confirmation SET answer_mac = NULL WHERE decision_id = %s", number)
+    approval = admit_call(tool_call_request(principal, "test_risk", {"text": "x"}, key="k"))
+    assert approval is not None
+    assert approval.decision_id == number
+
+
+def test_an_answer_without_audit_row_does_not_count_during_a_rolling_upgrade(
+    requested: Callable[..., int], settings: Any
+) -> None:
+    settings.ROLLING_UPGRADE = True
+    number = requested("x")
+    forge_status(number, 0)
+    assert requested("x") != number
+
+
+def test_an_audited_answer_does_not_count_for_another_call_during_a_rolling_upgrade(
+    requested: Callable[..., int], principal: Principal, settings: Any
+) -> None:
+    settings.ROLLING_UPGRADE = True
+    number, other = requested("x"), requested("y", key="other")
+    confirm(decision_id=other, by="admin:ann", how="admin")
+    move_approval(number, other)
+    run_sql("UPDATE decisions_confirmation SET answer_mac = NULL WHERE decision_id = %s", other)
+    assert requested("x") not in {number, other}
+
+
 def test_a_run_that_names_a_forged_approval_waits_for_a_person(
     worker: WorkerProcess,
     principal: Principal,
