@@ -112,7 +112,11 @@ ACTIONS: Mapping[str, Action] = {
         TYPE,
         GET_HTML,
         SCROLL,
+        SELECT,
+        HOVER,
+        PRESS_KEY,
         GO_BACK,
+        DRAG,
         FIND_TEXT,
         WAIT_FOR_TEXT,
     )

@@ -159,11 +159,9 @@ class BrowserObserve(Closed):
     """Which tab to observe, and how much of it."""
 
     tab_id: TabId
-    start: Whole | None = Field(
+    start: Number | None = Field(
         default=None,
         alias="from",
-        ge=1,
-        le=MAX_SAFE_INTEGER,
         description="The number of the line with which to read on: `cut.next` of an observation.",
     )
     full: StrictBool = Field(default=False, description="Longer: texts are not shortened.")
@@ -292,6 +290,7 @@ class BrowserPressKey(Closed):
     click_id: ClickId = None
     xpath: XPath = None
     times: Whole = Field(default=1, ge=1, le=MAX_PRESSES)
+    dialog: Dialog = None
 
 
 class BrowserGoBack(Closed):

@@ -47,6 +47,7 @@ ACTIONS = (
     "markup",
     "synthetic_input",
     "changes",
+    "drag",
     "commands",
 )
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")

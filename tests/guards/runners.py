@@ -50,6 +50,9 @@ _SESSIONS = "tests/runs/sessions/test_sessions.py"
 _TASK_TABS = "tests/runners/browser/actions/test_task_tab.py"
 _NAVIGATING_PAGES = "tests/runners/browser/actions/test_navigation_during_action.py"
 _DOWNLOADS = "tests/runners/browser/actions/test_downloads.py"
+_GO_BACK = "tests/runners/browser/actions/test_go_back.py"
+_DRAGGING = "tests/runners/browser/actions/test_drag.py"
+_ACTION_CATALOGUE = "tests/runners/actions/test_catalogue.py"
 _ELEMENT_INDEX = "tests/runners/browser/actions/test_dom_index.py"
 _ACTION_PAGES = "tests/runners/browser/actions/test_reading_actions.py"
 _INPUT_LOST = "tests/runners/browser/actions/test_lost_input_session.py"
@@ -1932,6 +1935,49 @@ _BROWSER = (
             "    if ctx.trust",
         ),
         failing_test=f"{_TASK_TABS}::test_product_pages_are_neither_opened_nor_used",
+    ),
+    Guard(
+        "own-page-gone-back-to",
+        "An agent does not go back to a page of the product",
+        Patch(
+            "runners/browser/action_support/page_ready.py",
+            '    check_url(earlier["url"])\n',
+            "",
+        ),
+        failing_test=f"{_GO_BACK}::test_a_product_page_is_not_gone_back_to",
+    ),
+    Guard(
+        "keys-of-the-clipboard",
+        "An agent does not press the keys of the clipboard, which all sessions of a worker share",
+        Patch(
+            "runners/actions/parameters.py",
+            "|[aAbBiIkKyY])",
+            "|[a-zA-Z])",
+        ),
+        failing_test=f"{_ACTION_CATALOGUE}::"
+        "test_keys_of_the_browser_and_of_the_clipboard_are_refused[Control+c]",
+    ),
+    Guard(
+        "drag-takes-its-element",
+        "A drag that would take another element than the one that was chosen is not made",
+        Patch(
+            "runners/browser/action_support/drag.py",
+            'if (await self._run("pressOutcome"))["outcome"] == "missed":',
+            "if False:",
+        ),
+        failing_test=f"{_DRAGGING}::"
+        "test_an_element_that_another_one_covers_when_the_mouse_comes_is_not_dragged",
+    ),
+    Guard(
+        "drag-releases-the-button",
+        "A drag that fails after the button was pressed releases the button",
+        Patch(
+            "runners/browser/action_support/drag.py",
+            "                    if is_current():\n",
+            "                    if False:\n",
+        ),
+        failing_test=f"{_DRAGGING}::"
+        "test_a_destination_that_disappears_during_the_drag_leaves_the_effect_unknown",
     ),
     Guard(
         "own-page-in-a-frame",

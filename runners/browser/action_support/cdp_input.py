@@ -1,4 +1,5 @@
-"""Real input through CDP: `Input.dispatchMouseEvent` and `Input.dispatchKeyEvent`.
+"""Real input through CDP: `Input.dispatchMouseEvent`, `Input.dispatchKeyEvent` and
+`Input.dispatchDragEvent`.
 
 The messages of a click, and of a few keys, are sent without waiting for each reply; the browser
 processes them in order.
@@ -8,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from runners.actions.errors import CdpLost
-from runners.browser.action_support.keys import NAMED, Key, keyboard
+from runners.browser.action_support.keys import Key, key_of, keyboard
 from runners.browser.errors import browser_errors
 from runners.browser.interaction.input_device import (
     DocumentCheck,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession
 
 Message = tuple[str, Mapping[str, Any]]
-MOUSE, KEY = "Input.dispatchMouseEvent", "Input.dispatchKeyEvent"
+MOUSE, KEY, DRAG = (f"Input.dispatch{kind}Event" for kind in ("Mouse", "Key", "Drag"))
 INSERT = "Input.insertText"
 # Without effect on the page; its reply shows that the CDP session works.
 NO_OP: Message = ("Input.setIgnoreInputEvents", {"ignore": False})
@@ -84,7 +85,55 @@ class CdpInput:
         await self._try(NO_OP)
         await self._await_page_events()
         require_current_document(is_current)
-        await self._send(list(_key_messages(NAMED[key])))
+        await self._send(list(_key_messages(key_of(key))))
+
+    async def move(self, x: float, y: float, is_current: DocumentCheck) -> None:
+        """Move the mouse to a point of the viewport."""
+        await self._await_page_events()
+        require_current_document(is_current)
+        await self._try((MOUSE, {"type": "mouseMoved", "x": x, "y": y}))
+        await self._await_page_events()
+
+    async def press_button(self, x: float, y: float, is_current: DocumentCheck) -> None:
+        """Press the left button at a point where the mouse is."""
+        require_current_document(is_current)
+        at = {"x": x, "y": y, "button": "left", "clickCount": 1}
+        await self._send([(MOUSE, {"type": "mousePressed", "buttons": 1, **at})])
+
+    async def move_pressed(self, x: float, y: float) -> None:
+        """Move the mouse while the left button is pressed."""
+        at = {"x": x, "y": y, "button": "left", "buttons": 1}
+        await self._send([(MOUSE, {"type": "mouseMoved", **at})])
+
+    async def release_button(self, x: float, y: float) -> None:
+        """Release the left button."""
+        at = {"x": x, "y": y, "button": "left", "clickCount": 1}
+        await self._send([(MOUSE, {"type": "mouseReleased", **at})])
+
+    async def drag_data(self, kind: str, x: float, y: float, data: Mapping[str, Any]) -> None:
+        """Send an event of an HTML drag: dragEnter, dragOver, drop or dragCancel."""
+        await self._send([(DRAG, {"type": kind, "x": x, "y": y, "data": data})])
+
+    @contextlib.asynccontextmanager
+    async def intercepted_drags(self) -> AsyncIterator[asyncio.Future[Mapping[str, Any]]]:
+        """Keep the browser from starting HTML drags itself; the future gets the data of the first.
+
+        A drag of the browser's own would wait for a mouse of the operating system.
+        """
+        data: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+
+        def on_intercepted(params: Mapping[str, Any]) -> None:
+            if not data.done():
+                data.set_result(params["data"])
+
+        await self._try(("Input.setInterceptDrags", {"enabled": True}))
+        self.cdp.on("Input.dragIntercepted", on_intercepted)
+        try:
+            yield data
+        finally:
+            self.cdp.remove_listener("Input.dragIntercepted", on_intercepted)
+            with contextlib.suppress(*browser_errors()):
+                await self.cdp.send("Input.setInterceptDrags", {"enabled": False})
 
     async def _await_page_events(self) -> None:
         """Wait until what the page reported about the input so far has arrived."""

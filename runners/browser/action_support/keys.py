@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any
 
 Key = Mapping[str, Any]
-SHIFT = 8
+MODIFIERS = {"Alt": 1, "Control": 2, "Shift": 8}
+SHIFT = MODIFIERS["Shift"]
 _DIGITS = dict(zip("0123456789", ")!@#$%^&*(", strict=True))
 _MARKS = {
     ";": (":", "Semicolon", 186),
@@ -24,8 +25,38 @@ _MARKS = {
 }
 NAMED: Mapping[str, Key] = {
     "Enter": {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
-    "Delete": {"key": "Delete", "code": "Delete", "windowsVirtualKeyCode": 46},
+    **{
+        name: {"key": name, "code": name, "windowsVirtualKeyCode": number}
+        for name, number in {
+            "Backspace": 8,
+            "Tab": 9,
+            "Escape": 27,
+            "PageUp": 33,
+            "PageDown": 34,
+            "End": 35,
+            "Home": 36,
+            "ArrowLeft": 37,
+            "ArrowUp": 38,
+            "ArrowRight": 39,
+            "ArrowDown": 40,
+            "Delete": 46,
+        }.items()
+    },
 }
+
+
+def key_of(name: str) -> Key:
+    """Return a key by name, such as `Enter`, `a`, `Shift+Tab` or `Control+Shift+z`."""
+    if len(name) == 1:
+        return keyboard()[name]
+    *held, last = name.split("+")
+    if len(last) == 1:
+        last = last.upper() if "Shift" in held else last.lower()
+    key = NAMED.get(last) or keyboard()[" " if last == "Space" else last]
+    modifiers = sum(MODIFIERS[modifier] for modifier in held)
+    if modifiers & ~SHIFT:  # types nothing
+        key = {field: value for field, value in key.items() if field != "text"}
+    return {**key, "modifiers": modifiers} if modifiers else key
 
 
 @cache

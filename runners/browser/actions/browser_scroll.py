@@ -9,12 +9,13 @@ from runners.actions.catalogue import SCROLL
 from runners.actions.parameters import BrowserScroll
 from runners.actions.registration import action
 from runners.actions.results import Scrolled
+from runners.browser.action_support.references import require_found
 from runners.browser.action_support.task_tab import TaskTab, check_page_address, task_tab
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import run_command
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.parameters import ElementReference
-from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout
+from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
 MAX_DOCUMENTS = 3
@@ -56,13 +57,7 @@ async def _scroll(task: TaskTab, args: BrowserScroll, ctx: ToolContext) -> dict[
             answer = await run_command(task.tab, "scroll", request, seconds=seconds)
         except ContextLost:
             continue
-        if answer.get("problem") == "bad_xpath":
-            raise InvalidTarget(f"xpath: {args.xpath} is not a valid XPath of elements.")
-        if "problem" in answer:
-            raise ElementNotFound(
-                f"No element on the page matches {target}.",
-                details={"reason": answer["problem"], "url": task.tab.page.url},
-            )
+        require_found(answer, target, task.tab.page.url)
         return answer
     raise NavigationTimeout(
         "The page keeps navigating to other documents.", details={"url": task.tab.page.url}

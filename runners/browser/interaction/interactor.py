@@ -70,10 +70,10 @@ class Interactor:
                 return element
             outcome = await self._click_at(element)
             if outcome == "left":
-                await self._wait_for_next_document()
+                await self.wait_for_next_document()
             elif outcome != "missed":
                 return element
-        raise _keeps_moving(element)
+        raise keeps_moving(element)
 
     async def click_point(self, x: float, y: float) -> None:
         """Click at a point of the viewport, in CSS pixels, whatever is there.
@@ -104,7 +104,7 @@ class Interactor:
             if field.way in ("toggle", "radio"):
                 return field, await self._toggle(field, value)
             if field.way == "choice":
-                _require_option(await self.run("chooseOption", value), field)
+                require_option(await self.run("chooseOption", value), field)
             elif field.way == "set":
                 await self._set(field, value)
             elif field.way in ("text", "rich"):
@@ -134,6 +134,7 @@ class Interactor:
     async def locate(
         self, locator: ElementLocator | None, purpose: Purpose, *, will_click: bool = False
     ) -> LocatedElement:
+        """Return the element once it is usable; raises as `locate_element`, without any effect."""
         try:
             element = await locate_element(
                 self.tab,
@@ -174,7 +175,8 @@ class Interactor:
                 return "left"
             return await self._click_outcome()
 
-    async def _wait_for_next_document(self) -> None:
+    async def wait_for_next_document(self) -> None:
+        """Wait for the document to which the page navigates; nothing was done before."""
         try:
             await wait_for_next_document(self.tab, self.locate_until, grace=0.0)
         except (NavigationTimeout, PageCrashed) as failure:
@@ -199,7 +201,7 @@ class Interactor:
 
     async def _toggle(self, field: LocatedElement, value: str) -> list[str]:
         toggle = await self.run("needsClick", value)
-        _require_option(toggle, field)
+        require_option(toggle, field)
         if not toggle["needsClick"]:
             return []
         for _ in range(MAX_MISSES):
@@ -214,7 +216,7 @@ class Interactor:
                 raise _navigated("none")
             if outcome != "missed":
                 return await self._unchanged_warning(field, toggle["before"])
-        raise _keeps_moving(field)
+        raise keeps_moving(field)
 
     async def _unchanged_warning(self, field: LocatedElement, before: str) -> list[str]:
         """Return a warning if a click did not change a box."""
@@ -272,14 +274,16 @@ class Interactor:
         return self.device or PlaywrightInput(self.tab.page)
 
     async def run(self, command: str, args: object = None) -> dict[str, Any]:
+        """Run a command of page/commands.js; raises as `run_command`."""
         seconds = self.seconds_left(INPUT_SECONDS)
         return await run_command(self.tab, command, args, seconds=seconds)
 
     def seconds_left(self, at_most: float) -> float:
+        """Return the seconds left for work, at most `at_most`."""
         return max(0.1, min(at_most, self.deadline - time.monotonic()))
 
 
-def _require_option(answer: dict[str, Any], field: LocatedElement) -> None:
+def require_option(answer: dict[str, Any], field: LocatedElement) -> None:
     """Raise ElementNotFound if the page's answer says that the field has no such option."""
     if "missing" not in answer:
         return
@@ -294,9 +298,10 @@ def _require_option(answer: dict[str, Any], field: LocatedElement) -> None:
     )
 
 
-def _keeps_moving(element: LocatedElement) -> ElementNotFound:
+def keeps_moving(element: LocatedElement) -> ElementNotFound:
+    """Return the failure for an element that moved whenever it was to be reached."""
     return ElementNotFound(
-        "The element moved before each click.",
+        "The element moved each time that the mouse reached it.",
         details={"reason": "moving", "candidates": [dict(element.match)], "effect": "none"},
     )
 

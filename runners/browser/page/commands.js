@@ -64,18 +64,37 @@ const bestOption = (options, value) => {
   return best.score >= 0.6 ? best.option : null;
 };
 
+const usableOptions = (element) => [...element.options].filter((option) => !option.disabled && !matches(option, "optgroup:disabled *"))
+  .map((option) => ({ option, key: option.value, label: collapse(option.label).trim() }));
+const listed = (options) => options.slice(0, MAX_OPTIONS_LISTED).map(({ label }) => shorten(label, 60));
 const chooseOption = (value) => {
   const element = target();
-  const options = [...element.options].filter((option) => !option.disabled && !matches(option, "optgroup:disabled *"))
-    .map((option) => ({ option, key: option.value, label: collapse(option.label).trim() }));
+  const options = usableOptions(element);
   const found = bestOption(options, value);
-  if (!found) return { missing: options.slice(0, MAX_OPTIONS_LISTED).map(({ label }) => shorten(label, 60)) };
+  if (!found) return { missing: listed(options) };
   globalThis.continuityField = new WeakRef(element);
   element.focus({ preventScroll: true });
   if (element.multiple) for (const option of element.options) option.selected = option === found.option;
   else element.selectedIndex = found.option.index;
   dispatchChange(element);
   return { value: found.label };
+};
+
+// Select these options and deselect all others. Nothing changes if one of them does not exist.
+const selectOptions = (wanted) => {
+  const element = target();
+  if (tagOf(element) !== "select") return { problem: "not_a_select" };
+  if (!element.multiple && wanted.length !== 1) return { problem: "one_option" };
+  const options = usableOptions(element);
+  const found = wanted.map((value) => bestOption(options, value));
+  if (found.includes(null)) return { missing: listed(options) };
+  globalThis.continuityField = new WeakRef(element);
+  element.focus({ preventScroll: true });
+  const chosen = new Set(found.map(({ option }) => option));
+  if (element.multiple) for (const { option } of options) option.selected = chosen.has(option);
+  else element.selectedIndex = found[0].option.index;
+  dispatchChange(element);
+  return { selected: [...element.selectedOptions].map((option) => shorten(collapse(option.label).trim(), 200)) };
 };
 
 // Whether a checkbox or radio button must be clicked to have the value. A radio button may be given as one of its group's
@@ -147,11 +166,13 @@ const fingerprint = () => {
 
 const COMMANDS = {
   index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields,
-  scroll, findText, waitForText, shownState, drawNumbers, eraseNumbers,
+  scroll, findText, waitForText, shownState, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, dragDestination,
+  dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
 };
 // Commands for the located element. If the document was replaced since, there is none.
 const NEEDS_TARGET = new Set([
   "domClick", "domType", "domEnter", "focus", "setValue", "chooseOption", "needsClick", "reachTarget", "shownValue",
+  "selectOptions", "hoverPoint", "isHovered", "watchDrag", "dropPoint", "pressOutcome", "htmlDrag", "dragOutcome", "domHover", "domKey", "domDrag",
 ]);
 const runCommand = async ({ command, args }) =>
   NEEDS_TARGET.has(command) && !target() ? '{"isStale":true}' : JSON.stringify(await COMMANDS[command](args)).replace(/\\u0000/g, "");

@@ -25,13 +25,34 @@ const domType = (text) => {
   return {};
 };
 
-const keyEvent = (element, kind) => dispatch(element, new KeyboardEvent(kind, {
-  key: "Enter", code: "Enter", keyCode: 13, which: 13, bubbles: true, cancelable: true, composed: true,
+const ENTER = { key: "Enter", code: "Enter", keyCode: 13 };
+const keyEvent = (element, kind, given = ENTER) => dispatch(element, new KeyboardEvent(kind, {
+  ...given, which: given.keyCode, bubbles: true, cancelable: true, composed: true,
 }));
 const domEnter = () => {
   const element = target();
   const isAllowed = keyEvent(element, "keydown") && keyEvent(element, "keypress");
   if (isAllowed && tagOf(element) !== "textarea" && element.form) submitForm(element.form);
   keyEvent(element, "keyup");
+  return {};
+};
+
+const ACTIVATED_BY_KEYS = "button,summary,input[type=button],input[type=submit],input[type=reset],input[type=checkbox],input[type=radio]";
+const isActivatedBy = (element, key) => (key === " " && matches(element, ACTIVATED_BY_KEYS)) ||
+  (key === "Enter" && matches(element, "a[href],button,summary,input[type=button],input[type=submit],input[type=reset]"));
+const EDITS = { Backspace: ["delete"], Delete: ["forwardDelete"], Enter: ["insertLineBreak"] };
+// Press one of the keys whose effect a script can have: on the page's listeners, in fields, on buttons and links.
+const domKey = ({ key, code, keyCode, text }) => {
+  const element = target();
+  const given = { key, code, keyCode };
+  if (isActivatedBy(element, key)) {
+    if (keyEvent(element, "keydown", given) && keyEvent(element, "keyup", given)) clickOf(element);
+    return {};
+  }
+  if (key === "Enter" && tagOf(element) === "input") return domEnter();
+  const isAllowed = keyEvent(element, "keydown", given) && (!text || keyEvent(element, "keypress", given));
+  const edit = EDITS[key] ?? (text ? ["insertText", false, text] : null);
+  if (isAllowed && edit && (isNativeField(element) || element.isContentEditable)) documentOf(element).execCommand(...edit);
+  keyEvent(element, "keyup", given);
   return {};
 };

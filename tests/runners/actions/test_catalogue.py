@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from decisions.validation.json_schema import schema_of
-from runners.actions.catalogue import ACTIONS, CLICK, TYPE
+from runners.actions.catalogue import ACTIONS, CLICK, PRESS_KEY, TYPE
 from runners.actions.results import Clicked, TaskStarted
 from runners.tools.base import Effect
 from runners.tools.registry import get_tool, list_actions, list_tools
@@ -41,7 +41,11 @@ OURS: dict[str, tuple[list[str], list[str], int]] = {
         ["clickId", "maxScreens", "screens", "to", "untilNothingNew", "xpath"],
         20_000,
     ),
+    "browser_select": (["options", "tabId"], ["clickId", "xpath"], 5_000),
+    "browser_hover": (["tabId"], ["clickId", "xpath"], 5_000),
+    "browser_press_key": (["key", "tabId"], ["clickId", "dialog", "times", "xpath"], 10_000),
     "browser_go_back": (["tabId"], [], 20_000),
+    "browser_drag": (["tabId"], ["clickId", "dx", "dy", "toClickId", "toXpath", "xpath"], 10_000),
     "browser_find_text": (["tabId", "text"], ["scroll"], 10_000),
     "browser_wait_for_text": (["tabId", "text"], ["gone", "timeoutMs"], 30_000),
 }
@@ -80,6 +84,13 @@ INVALID_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("browser_scroll", {"tabId": 7, "screens": 1.5}),
     ("browser_scroll", {"tabId": 7, "to": "left"}),
     ("browser_scroll", {"tabId": 7, "untilNothingNew": True, "maxScreens": 0}),
+    ("browser_select", {"tabId": 7, "options": ["x"]}),
+    ("browser_select", {"tabId": 7, "clickId": 1, "options": "x"}),
+    ("browser_select", {"tabId": 7, "clickId": 1, "options": ["x"] * 51}),
+    ("browser_hover", {"tabId": 7}),
+    ("browser_drag", {"tabId": 7, "clickId": 1}),
+    ("browser_drag", {"tabId": 7, "toClickId": 1}),
+    ("browser_drag", {"tabId": 7, "clickId": 1, "toClickId": 2, "dx": 5}),
     ("browser_find_text", {"tabId": 7, "text": " "}),
     ("browser_find_text", {"tabId": 7, "text": "x" * 501}),
     ("browser_wait_for_text", {"tabId": 7, "text": "x", "timeoutMs": 30_001}),
@@ -117,6 +128,28 @@ def test_wrong_parameters_are_refused(name: str, args: dict[str, Any]) -> None:
         ACTIONS[name].parameters.model_validate(args)
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["Enter", "Shift+Tab", "Control+a", "Control+Shift+z", "Alt+ArrowDown", "a", "+", "Space"],
+)
+def test_keys_of_a_page_may_be_pressed(key: str) -> None:
+    assert PRESS_KEY.parameters.model_validate({"tabId": 7, "key": key})
+
+
+REFUSED_KEYS = [
+    # the clipboard, the browser's own keys, unknown names, text
+    *("Control+c", "Control+v", "Control+x", "Shift+Delete", "Shift+Insert"),
+    *("Control+w", "Control+t", "Control+Tab", "Alt+ArrowLeft", "Alt+F4", "F5", "Meta+a"),
+    *("Return", "ab", "é", "Control+", "", " ", "Enter\n"),
+]
+
+
+@pytest.mark.parametrize("key", REFUSED_KEYS)
+def test_keys_of_the_browser_and_of_the_clipboard_are_refused(key: str) -> None:
+    with pytest.raises(ValidationError):
+        PRESS_KEY.parameters.model_validate({"tabId": 7, "key": key})
+
+
 def test_integers_written_as_json_floats_are_accepted() -> None:
     parameters = CLICK.parameters.model_validate({"tabId": 7.0, "clickId": 3.0})
     assert parameters.model_dump(by_alias=True)["clickId"] == 3
@@ -150,7 +183,8 @@ def test_actions_are_registered_but_not_listed_as_tools() -> None:
 
 def test_input_and_going_back_are_not_idempotent() -> None:
     once = {name for name, spec in ACTIONS.items() if not spec.is_idempotent({"submit": True})}
-    assert once == {CLICK.name, TYPE.name, "browser_go_back"}
+    ours = {"browser_select", "browser_press_key", "browser_drag", "browser_go_back"}
+    assert once == {CLICK.name, TYPE.name} | ours
     assert TYPE.is_idempotent({"text": "x"})
 
 

@@ -147,6 +147,9 @@ def test_a_page_that_shows_a_product_page_in_a_frame_gets_no_input(
     for name, args in (
         ("click", {"xpath": "//iframe"}),
         ("type", {"text": "x"}),
+        ("hover", {"xpath": "//iframe"}),
+        ("drag", {"xpath": "//iframe", "dx": 5}),
+        ("press_key", {"key": "Tab"}),
         ("screenshot", {}),
     ):
         assert page.error(name, **args)["errorCode"] == "INVALID_TARGET"

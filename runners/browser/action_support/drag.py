@@ -1,0 +1,161 @@
+"""Drag an element and drop it, as a person does with the mouse (page/drag.js).
+
+Pages implement dragging in two ways. With HTML drag and drop, the browser turns the movement into
+drag events, which are sent over CDP as such. Otherwise the page follows the pointer itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+from runners.browser.action_support.cdp_input import CdpInput
+from runners.browser.action_support.gestures import device_of
+from runners.browser.action_support.references import document_gone, require_found
+from runners.browser.errors import ContextLost
+from runners.browser.interaction.input_device import (
+    DocumentCheck,
+    NavigatedAway,
+    require_current_document,
+)
+from runners.browser.interaction.interactor import (
+    INPUT_SECONDS,
+    MAX_MISSES,
+    Interactor,
+    effect_unknown,
+    keeps_moving,
+)
+from runners.browser.parameters import ElementReference
+from runners.errors import ElementNotFound, ToolFailed
+
+Offset = dict[str, int]  # dx and dy, in CSS pixels
+FIRST_PIXELS = (3.0, 8.0)  # a movement of a few pixels starts a drag
+STEPS = 8
+NOT_DROPPED = "The page did not accept the drop there."
+
+
+async def drag(
+    interactor: Interactor, source: ElementReference, to: ElementReference | Offset
+) -> list[str]:
+    """Drag an element onto another one, or by an offset; return warnings.
+
+    Raises:
+        ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed: details.effect is `none`, or
+            `unknown` if the element may have been moved.
+    """
+    device = device_of(interactor)
+    offset = None if isinstance(to, ElementReference) else to
+    for _ in range(MAX_MISSES):
+        try:
+            if isinstance(to, ElementReference):
+                found = await interactor.run("dragDestination", to.model_dump())
+                require_found(found, to, interactor.tab.page.url)
+            element = await interactor.locate(source, "clickable", will_click=True)
+            await interactor.run("watchDrag")
+        except ContextLost:
+            continue
+        is_current = interactor.document_check(element)
+        drag = PageDrag(interactor, element.point or (0.0, 0.0), offset)
+        by = drag.by_cdp(device, is_current) if isinstance(device, CdpInput) else drag.by_script()
+        try:
+            with effect_unknown():
+                is_made = await interactor.tab.perform(
+                    by, seconds=interactor.seconds_left(INPUT_SECONDS)
+                )
+        except NavigatedAway as away:
+            if away.has_started:
+                raise document_gone("during the dragging", effect="unknown") from None
+            await interactor.wait_for_next_document()
+            continue
+        if is_made:
+            return await drag.warnings()
+    raise keeps_moving(element)
+
+
+@dataclass(frozen=True, slots=True)
+class PageDrag:
+    """One attempt to drag the element that was located last.
+
+    Attributes:
+        start: where the mouse takes it, in CSS pixels of the viewport.
+        offset: how far to drag it; None: to the destination that was found last.
+    """
+
+    interactor: Interactor
+    start: tuple[float, float]
+    offset: Offset | None
+
+    async def by_cdp(self, device: CdpInput, is_current: DocumentCheck) -> bool:
+        """Drag with the mouse; return false if it would have taken another element."""
+        await device.move(*self.start, is_current)
+        async with device.intercepted_drags() as intercepted:
+            await device.press_button(*self.start, is_current)
+            try:
+                if (await self._run("pressOutcome"))["outcome"] == "missed":
+                    await device.release_button(*self.start)
+                    await self._run("clickOutcome")
+                    return False
+                for pixels in FIRST_PIXELS:
+                    await device.move_pressed(self.start[0] + pixels, self.start[1] + pixels)
+                data = await intercepted if (await self._run("htmlDrag"))["isStarted"] else None
+                end = await self._end()
+                require_current_document(is_current, has_started=True)
+            except (ToolFailed, NavigatedAway):
+                with contextlib.suppress(ToolFailed):
+                    if is_current():
+                        await device.release_button(*self.start)
+                raise
+            if data is None:
+                await self._move_and_release(device, end)
+            else:
+                for kind in ("dragEnter", "dragOver", "dragOver", "drop"):
+                    await device.drag_data(kind, *end, data)
+        return True
+
+    async def _move_and_release(self, device: CdpInput, end: tuple[float, float]) -> None:
+        (from_x, from_y), (to_x, to_y) = self.start, end
+        for step in range(1, STEPS + 1):
+            share = step / STEPS
+            x, y = from_x + (to_x - from_x) * share, from_y + (to_y - from_y) * share
+            await device.move_pressed(x, y)
+        await device.move_pressed(to_x, to_y)
+        await device.release_button(to_x, to_y)
+
+    async def by_script(self) -> bool:
+        """Drag with synthetic events; returns true."""
+        device = device_of(self.interactor)
+        if not isinstance(device, CdpInput):
+            self._require_destination(await device.drag(self.offset), effect="none")
+        return True
+
+    async def warnings(self) -> list[str]:
+        """Return a warning if the page uses HTML drag and drop and did not accept the drop."""
+        try:
+            await self.interactor.run("clickOutcome")
+            outcome = await self.interactor.run("dragOutcome")
+        except ContextLost:
+            return []
+        return [NOT_DROPPED] if outcome["isHtmlDrag"] and not outcome["isDropped"] else []
+
+    async def _end(self) -> tuple[float, float]:
+        """Return the point where to drop, in view."""
+        if self.offset is not None:
+            return self.start[0] + self.offset["dx"], self.start[1] + self.offset["dy"]
+        point = await self._run("dropPoint")
+        self._require_destination(point, effect="unknown")
+        return point["x"], point["y"]
+
+    async def _run(self, command: str) -> dict[str, Any]:
+        """Run a command while the button is pressed."""
+        try:
+            return await self.interactor.run(command)
+        except ContextLost:
+            raise NavigatedAway(has_started=True) from None
+
+    def _require_destination(self, answer: dict[str, Any], *, effect: str) -> None:
+        if "problem" in answer:
+            raise ElementNotFound(
+                "The element to drop on disappeared.",
+                details={"reason": "gone", "effect": effect},
+            )

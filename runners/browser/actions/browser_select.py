@@ -1,0 +1,36 @@
+"""The action `browser_select`: select options of a list of the task's page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import SELECT
+from runners.actions.parameters import BrowserSelect
+from runners.actions.registration import action
+from runners.actions.results import OptionsSelected
+from runners.browser.action_support.gestures import select_options
+from runners.browser.action_support.input_strategy import with_input_strategy
+from runners.browser.action_support.task_tab import page_notices, task_tab
+from runners.browser.parameters import ElementReference
+from runners.tools.base import ToolContext
+
+LOCATE_MS = 2000
+
+
+@action(SELECT, kind="browser")
+async def browser_select(args: BrowserSelect, ctx: ToolContext) -> Mapping[str, Any]:
+    """Select options of a <select>, by label or value; nothing is selected unless all exist. The
+    error lists the options. Returns the labels that are selected afterwards.
+    """
+    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    async with task_tab(ctx, args.tab_id) as task:
+        selected, _, warnings = await with_input_strategy(
+            task,
+            ctx,
+            lambda interactor: select_options(interactor, target, args.options),
+            by_cdp=False,
+            locate_ms=LOCATE_MS,
+        )
+        warnings += page_notices(task, ctx)
+    return OptionsSelected(selected=selected, warnings=warnings).as_output()

@@ -1,0 +1,120 @@
+// Hovering, keys and dragging: find their places on the page, and see what the page makes of a drag.
+const DRAG_STEPS = 8;
+const hoverPoint = () => clickPointOf(clickTargetOf(target()));
+const isHovered = () => ({ isHovered: matches(clickTargetOf(target()), ":hover") });
+
+// Give the focus to an element, or leave it where it is; name the element that gets the keys.
+const focusForKeys = (locator) => {
+  const { element = deepActiveElement() ?? rootOf(document), problem } = locator ? referenced(locator) : {};
+  if (problem) return { problem };
+  if (locator && deepActiveElement() !== element) {
+    element.focus();
+    if (deepActiveElement() !== element) return { problem: "not_focusable" };
+  }
+  globalThis.continuityTarget = element;
+  const isPage = [bodyOf(document), rootOf(document)].includes(element);
+  const { values } = findSecrets(findRoots(document).map(({ root }) => root));
+  const { type, label } = describeElement(element);
+  return { focus: isPage ? "page" : masked(`${type} ${JSON.stringify(label)}`, values), url: location.href };
+};
+
+const centreOf = (element) => {
+  const box = boxOf(element);
+  return inTop(element, { x: box.x + box.width / 2, y: box.y + box.height / 2 });
+};
+// Find the element to drop on, and check that it can be reached.
+const dragDestination = async (locator) => {
+  const { element, problem } = referenced(locator);
+  if (problem) return { problem };
+  const { reason, coveredBy } = await clickPointOf(element);
+  globalThis.continuityDestination = element;
+  return reason ? { problem: reason, coveredBy } : {};
+};
+const dropPoint = () => {
+  const element = globalThis.continuityDestination;
+  if (!element || !isHere(element) || !visible(element)) return { problem: "gone" };
+  scrollTo(element, { block: "nearest", inline: "nearest", behavior: "instant" });
+  return centreOf(element);
+};
+
+// Until dragOutcome is called, record whether the page starts an HTML drag, and whether it accepts the drop.
+const watchDrag = () => {
+  globalThis.continuityDrag?.end();
+  const state = { start: null, isDropped: false };
+  const heard = { dragstart: (event) => { state.start ??= event; }, drop: () => { state.isDropped = true; } };
+  const places = [target(), globalThis.continuityDestination].filter(Boolean);
+  const views = new Set([window, ...places.map((element) => viewOf(documentOf(element))).filter(Boolean)]);
+  for (const view of views) for (const [kind, listener] of Object.entries(heard)) listen(view, kind, listener, { capture: true });
+  state.end = () => {
+    for (const view of views) for (const [kind, listener] of Object.entries(heard)) unlisten(view, kind, listener, { capture: true });
+  };
+  globalThis.continuityDrag = state;
+  return {};
+};
+const pressOutcome = () => ({ outcome: globalThis.continuityGuard?.hit === false ? "missed" : "hit" });
+const htmlDrag = () => {
+  const { start } = globalThis.continuityDrag;
+  return { isStarted: start !== null && !start.defaultPrevented };
+};
+const dragOutcome = () => {
+  const state = globalThis.continuityDrag;
+  globalThis.continuityDrag = globalThis.continuityDestination = null;
+  state?.end();
+  return { isHtmlDrag: Boolean(state?.start && !state.start.defaultPrevented), isDropped: Boolean(state?.isDropped) };
+};
+
+// A point of the outermost document as a point of an element's document.
+const inDocumentOf = (element, point) => {
+  const frames = [];
+  for (let frame = frameAround(element); frame; frame = frameAround(frame)) frames.unshift(frame);
+  return frames.reduce((at, frame) => into(frame, at), point);
+};
+const pointerEvent = (Type, element, kind, point, more = {}) => {
+  const { x, y } = inDocumentOf(element, point);
+  const buttons = kind.endsWith("up") ? 0 : 1;
+  const place = { clientX: x, clientY: y, button: 0, buttons, pointerId: 1, pointerType: "mouse", isPrimary: true };
+  const init = { bubbles: true, cancelable: true, composed: true, view: viewOf(documentOf(element)), ...place, ...more };
+  return dispatch(element, new Type(kind, init));
+};
+const domHover = () => {
+  const element = clickTargetOf(target());
+  const point = centreOf(element);
+  for (const kind of ["over", "enter", "move"]) {
+    const more = { buttons: 0, bubbles: kind !== "enter" };
+    pointerEvent(PointerEvent, element, `pointer${kind}`, point, more);
+    pointerEvent(MouseEvent, element, `mouse${kind}`, point, more);
+  }
+  return {};
+};
+
+const domHtmlDrag = (source, over, end) => {
+  const dataTransfer = new DataTransfer();
+  const fire = (element, kind) => pointerEvent(DragEvent, element, kind, end, { dataTransfer });
+  if (!fire(source, "dragstart")) return false;
+  fire(over, "dragenter");
+  if (!fire(over, "dragover")) fire(over, "drop");
+  fire(source, "dragend");
+  return true;
+};
+const domDrag = async (offset) => {
+  const source = target();
+  const start = centreOf(source);
+  const point = offset ? { x: start.x + offset.dx, y: start.y + offset.dy } : dropPoint();
+  if (point.problem) return point;
+  const under = (at) => deepestAt(at.x, at.y) ?? source;
+  const isAllowed = pointerEvent(PointerEvent, source, "pointerdown", start) && pointerEvent(MouseEvent, source, "mousedown", start);
+  const dragged = closest(source, "[draggable=true],a[href]:not([draggable=false]),img:not([draggable=false])");
+  const destination = offset ? under(point) : globalThis.continuityDestination;
+  if (isAllowed && dragged && domHtmlDrag(dragged, destination, point)) return {};
+  for (let step = 1; step <= DRAG_STEPS; step += 1) {
+    const share = step / DRAG_STEPS;
+    const at = { x: start.x + (point.x - start.x) * share, y: start.y + (point.y - start.y) * share };
+    const over = step === DRAG_STEPS ? destination : under(at);
+    pointerEvent(PointerEvent, over, "pointermove", at);
+    pointerEvent(MouseEvent, over, "mousemove", at);
+    await sleep(16);
+  }
+  pointerEvent(PointerEvent, destination, "pointerup", point);
+  pointerEvent(MouseEvent, destination, "mouseup", point);
+  return {};
+};

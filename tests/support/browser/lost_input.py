@@ -1,0 +1,67 @@
+"""Sessions for real input that are lost: before the input, or right after it was sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.async_api import CDPSession, Error
+
+from runners.browser.action_support.task_tab import TASK_TAB, TaskTab
+from tests.support.browser.page_reader import Reader
+from tests.support.browser.task_page import TaskPage
+
+FALLBACK_WARNINGS = ["CDP_UNAVAILABLE: real input was not available; synthetic events were used."]
+
+
+class ClosingSession:
+    """A DevTools session that closes right after input of one kind was sent: the input takes
+    effect, but no answer arrives."""
+
+    def __init__(self, session: CDPSession, close_after: str) -> None:
+        self._session, self._close_after = session, close_after
+        self._is_closed = False
+
+    async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a message."""
+        if self._is_closed:
+            raise Error("Protocol error: Session closed.")
+        answer: dict[str, Any] = await self._session.send(method, params)
+        if params.get("type") == self._close_after:
+            self._is_closed = True
+            raise Error("Protocol error: Session closed.")
+        return answer
+
+    def on(self, event: str, listener: Any) -> None:
+        """Call the listener at each event of this name."""
+        self._session.on(event, listener)
+
+    def remove_listener(self, event: str, listener: Any) -> None:
+        """Do not call the listener any more."""
+        self._session.remove_listener(event, listener)
+
+
+def task_of(reader: Reader) -> TaskTab:
+    """Return the session's task tab."""
+    task = reader.session.resources[TASK_TAB]
+    assert isinstance(task, TaskTab)
+    return task
+
+
+def detach(page: TaskPage) -> None:
+    """Detach the input session without the product's knowledge."""
+    page("debugger_attach")
+
+    async def detach_session() -> None:
+        await (await task_of(page.read).attach()).detach()
+
+    page.read.wait(detach_session())
+
+
+def close_session_after(page: TaskPage, kind: str) -> None:
+    """Close the input session right after input of this kind was sent."""
+
+    async def replace_session() -> None:
+        task = task_of(page.read)
+        task._cdp = ClosingSession(await task.attach(), kind)  # type: ignore[assignment]
+
+    page.read.wait(replace_session())
