@@ -116,8 +116,11 @@ def calls_since(journal: Journal, turn: int) -> dict[str, JournalEntry]:
 
 
 def known_takeovers_ended(journal: Journal) -> int:
-    """Return how many takeovers had ended when the page was last read for the model."""
-    outputs = [entry.output or {} for entry in journal]
+    """Return how many takeovers had ended when the page was last read for the model: before its
+    last turn, because what is read between the calls of a turn comes with the next one.
+    """
+    turns = [at for at, entry in enumerate(journal) if entry.input["kind"] == TURN]
+    outputs = [entry.output or {} for entry in journal[: turns[-1] + 1]]
     known = [output[TAKEOVERS_ENDED] for output in outputs if TAKEOVERS_ENDED in output]
     return int(known[-1]) if known else 0
 
@@ -127,6 +130,17 @@ def today_in(journal: Journal) -> str:
     return next((str(turn.output.get(TODAY, "")) for turn in turns_of(journal) if turn.output), "")
 
 
-def pages_of(journal: Journal) -> dict[int, JournalEntry]:
-    """Return the steps that read the page, by the turn that each one follows."""
-    return {int(entry.input["turn"]): entry for entry in journal if entry.input["kind"] == PAGE}
+def pages_of(journal: Journal, turn: int) -> dict[str, JournalEntry]:
+    """Return the steps that read the page after calls of a turn, by the id of the call.
+
+    A step of an earlier version has no such id; it follows the last call of its turn.
+    """
+    last_call, pages = "", dict[str, JournalEntry]()
+    for entry in journal:
+        if entry.input.get("turn") != turn:
+            continue
+        if entry.input["kind"] == CALL:
+            last_call = str(entry.input["toolCallId"])
+        elif entry.input["kind"] == PAGE:
+            pages[str(entry.input.get("after", last_call))] = entry
+    return pages

@@ -1,7 +1,7 @@
 """The agent's loop: decide which step comes next, and perform a step.
 
-    a turn of the model  ->  one step per requested call, in order
-                         ->  a step that reads the page, if the calls may have changed it
+    a turn of the model  ->  one step per requested call, in order; after each one that may have
+                             changed the page, a step that reads the page
                          ->  the next turn
                          ->  attempt_completion, or an answer without a call: the run ends
 
@@ -47,7 +47,7 @@ from runs.agent.journal_view import (
     today_in,
     turns_of,
 )
-from runs.agent.page_state import held_up_mark, perform_action, read_tab, tab_to_read
+from runs.agent.page_state import held_up_mark, page_to_read, perform_action, read_tab
 from runs.agent.prompt import (
     LAST_TURN,
     REPAIR_TURNS,
@@ -85,15 +85,22 @@ def next_step(inputs: Mapping[str, Any], journal: Journal) -> NextStep | None:
     if not last.succeeded:
         return None
     reply, number = last.output or {}, last.input["turn"]
+    if any(not page.succeeded for page in pages_of(journal, number).values()):
+        return None
+    if (page := page_to_read(journal, number, is_turn_over=False)) is not None:
+        return _page(page, number)
     made = calls_since(journal, number)
     for call in reply["calls"]:
         if "refused" not in call and call["name"] != COMPLETE and call["id"] not in made:
             return _call(call, number)
-    if (tab := tab_to_read(journal, number)) is not None:
-        return NextStep("page", {"kind": PAGE, "turn": number, "tabId": tab})
-    if number in pages_of(journal) and not pages_of(journal)[number].succeeded:
-        return None
+    if (page := page_to_read(journal, number, is_turn_over=True)) is not None:
+        return _page(page, number)
     return _next_turn(last, journal, inputs)
+
+
+def _page(page: tuple[int, str], turn: int) -> NextStep:
+    tab_id, call_id = page
+    return NextStep("page", {"kind": PAGE, "turn": turn, "tabId": tab_id, "after": call_id})
 
 
 def _next_turn(last: JournalEntry, journal: Journal, inputs: Mapping[str, Any]) -> NextStep | None:
@@ -303,7 +310,8 @@ async def read_page_state(
     output = await read_tab(step, journal, ctx)
     if not output["ok"]:
         return {**output, "error": error_for_model(output["error"])}
-    return {**output, **await fit_result(output["result"], ctx)}
+    fitted: dict[str, Any] = storable({**output, **await fit_result(output["result"], ctx)})
+    return fitted
 
 
 def _user_answer(answer: str | None) -> dict[str, Any]:

@@ -4,13 +4,10 @@ was closed (S1 §3.2, §4.5, §4.7).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
-from runners.actions.catalogue import ACTIONS, CLICK, TASK_START, TASK_STOP, TYPE
+from runners.actions.catalogue import ACTIONS, OBSERVE, TASK_START, TASK_STOP
 from runners.actions.errors import PagePrepFailed, TaskTabClosed
 from runners.actions.page_preparation import prepare_page
 from runners.actions.retries import with_retry
@@ -27,32 +24,34 @@ from runs.agent.journal_view import (
     pages_of,
 )
 
-NAVIGATING = frozenset({TASK_START.name, CLICK.name, TYPE.name})  # may lead to another page
 HELD_UP = "heldUp"  # in a call's output: its step was suspended, so the page may have changed
 PERSON_HAD_PAGE = {
     "errorCode": "PERSON_HAD_PAGE",
     "message": "A person had the page before this was done, and may have changed it: it was not"
     " done. Look at the page as it is now, and decide anew.",
 }
-UNCHANGED = "The text is the same as when you last got it."
 
 
-def tab_to_read(journal: Journal, turn: int) -> int | None:
-    """Return the tab to read before the next turn, because the turn's calls or a person may have
-    changed its page; None if there is none.
+def page_to_read(journal: Journal, turn: int, *, is_turn_over: bool) -> tuple[int, str] | None:
+    """Return the tab to read now, and the id of the call after which it is read; None if there is
+    none.
+
+    It is read after each call that may have changed the page, before the next call of the turn; at
+    the end of the turn also if a person may have changed it.
     """
-    if turn in pages_of(journal):
-        return None
-    tab: int | None = None
-    for call in calls_since(journal, turn).values():
-        tool, output = call.input["tool"], call.output or {}
-        if tool == TASK_STOP.name and output.get("ok"):
-            tab = None
-        elif tool in ACTIONS and (changed := _tab_changed_by(call, output)) is not None:
-            tab = changed
-        elif tool not in ACTIONS and output.get(HELD_UP):
-            tab = _open_tab(journal)
-    return tab
+    read = pages_of(journal, turn)
+    found: tuple[int, str] | None = None
+    for call_id, call in calls_since(journal, turn).items():
+        output = call.output or {}
+        if call_id in read or (call.input["tool"] == TASK_STOP.name and output.get("ok")):
+            found = None
+            continue
+        tab = _tab_changed_by(call, output)
+        if tab is None and is_turn_over and output.get(HELD_UP):
+            tab = _tab_of(call, output) or _open_tab(journal)
+        if tab is not None:
+            found = (tab, call_id)
+    return found
 
 
 def _open_tab(journal: Journal) -> int | None:
@@ -69,16 +68,24 @@ def _open_tab(journal: Journal) -> int | None:
     return tab
 
 
-def _tab_changed_by(action: JournalEntry, output: Mapping[str, Any]) -> int | None:
+def _tab_changed_by(call: JournalEntry, output: Mapping[str, Any]) -> int | None:
+    """Return the tab whose page a call may have changed, or None."""
     if "newTab" in output:
         return int(output["newTab"]["tabId"])
-    may_have_navigated = action.input["tool"] in NAVIGATING and (
-        output.get("ok") or _has_unknown_effect(action, output)
-    )
-    if not may_have_navigated and not output.get(HELD_UP):
+    action = ACTIONS.get(call.input["tool"])
+    if action is None or action is ACTIONS[TASK_STOP.name]:
         return None
-    tab = (output.get("result") or {}).get("tabId", action.input["args"].get("tabId"))
-    return tab if isinstance(tab, int) else None
+    may_change = action.may_change_page(call.input["args"])
+    if not may_change or not (output.get("ok") or _has_unknown_effect(call, output)):
+        return None
+    return _tab_of(call, output)
+
+
+def _tab_of(call: JournalEntry, output: Mapping[str, Any]) -> int | None:
+    result = output.get("result")
+    found = result.get("tabId") if isinstance(result, Mapping) else None
+    tab = call.input["args"].get("tabId") if found is None else found
+    return tab if isinstance(tab, int) and call.input["tool"] in ACTIONS else None
 
 
 def _has_unknown_effect(action: JournalEntry, output: Mapping[str, Any]) -> bool:
@@ -117,43 +124,47 @@ async def held_up_mark(journal: Journal, ctx: AgentContext) -> dict[str, Any]:
 
 
 async def read_tab(step: Mapping[str, Any], journal: Journal, ctx: AgentContext) -> dict[str, Any]:
-    """Return {ok, result: {screenshot?, readability?, missing, warnings}, newTab?} or {ok, error}
-    of the tab's page; both with `timesGivenBack`.
+    """Prepare the tab's page (S1 §3.2), then observe it.
+
+    Returns {ok, observation, result: {screenshot?, readability?, missing, warnings}, newTab?} or
+    {ok, error}; both with `timesGivenBack`. The text is stored if the observation is cut. Without
+    an observation it is in the result, and `warnings` say so.
 
     Raises:
         PagePrepFailed: There is neither a screenshot nor a text of the page.
     """
     fields: dict[str, Any] = {TAKEOVERS_ENDED: await ctx.query_run(count_ended_takeovers)}
-    page = await prepare_page(ctx.attempt, step["tabId"])
+    tab_id = step["tabId"]
+    page = await prepare_page(ctx.attempt, tab_id)
     if _is_closed(page):
         opened = await _open_new_tab(journal, ctx)
         if opened.ok and opened.output is not None:
-            fields["newTab"] = opened.output
-            page = await prepare_page(ctx.attempt, opened.output["tabId"])
+            fields["newTab"], tab_id = opened.output, opened.output["tabId"]
+            page = await prepare_page(ctx.attempt, tab_id)
     if page.ok:
-        result = _without_unchanged_text(dict(page.output or {}), journal)
-        return {"ok": True, "result": result, **fields}
+        return {"ok": True, **await _observe(tab_id, dict(page.output or {}), ctx), **fields}
     error = dict(page.error or {})
     if error.get("errorCode") == PagePrepFailed.code:
         raise PagePrepFailed(str(error.get("message", "")), details=error.get("details"))
     return {"ok": False, "error": error, **fields}
 
 
-def _without_unchanged_text(output: dict[str, Any], journal: Journal) -> dict[str, Any]:
-    """Return the page state with the digest of its text; the text is left out if the model has
-    already got it with the last page state.
-    """
-    text = orjson.dumps(output.get("readability"))
-    digest = hashlib.sha256(text).hexdigest()
-    digests = [
-        entry.output["result"].get("digest")
-        for entry in pages_of(journal).values()
-        if entry.output and "result" in entry.output
-    ]
-    if "readability" in output and digests[-1:] == [digest]:
-        del output["readability"]
-        output["note"] = UNCHANGED
-    return output | {"digest": digest}
+async def _observe(tab_id: int, prepared: dict[str, Any], ctx: AgentContext) -> dict[str, Any]:
+    seen = await with_retry(ctx.attempt, OBSERVE.name, {"tabId": tab_id})
+    if not seen.ok or seen.output is None:
+        warning = f"No observation of the page: {(seen.error or {}).get('message', '')}"
+        return {"result": {**prepared, "warnings": [*prepared["warnings"], warning]}}
+    text = prepared.pop("readability", None)
+    if text is not None and "cut" in seen.output:
+        prepared["readability"] = await _stored(text, ctx)
+    return {"observation": seen.output, "result": prepared}
+
+
+async def _stored(text: Mapping[str, Any], ctx: AgentContext) -> dict[str, Any]:
+    """Return {artifactId, contentLengthBytes} of a page's text, which is stored if it is not."""
+    size = text["contentLengthBytes"]
+    artifact_id = text.get("artifactId") or await ctx.store_output(text.get("markdown", ""))
+    return {"artifactId": artifact_id, "contentLengthBytes": size}
 
 
 async def _open_new_tab(journal: Journal, ctx: AgentContext) -> ToolResult:

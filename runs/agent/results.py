@@ -15,7 +15,7 @@ PREVIEW_CHARACTERS = 4000
 
 
 async def fit_result(
-    output: Any, ctx: AgentContext, *, keeps: Sequence[str] = ("digest", "screenshot")
+    output: Any, ctx: AgentContext, *, keeps: Sequence[str] = ("screenshot",)
 ) -> dict[str, Any]:
     """Return {result}; for an output over `result_bytes()` {result: {preview}, artifactId,
     sizeBytes, truncated, note}, and the whole is stored as an artifact.

@@ -291,7 +291,11 @@ class StepRun:
         return await save_trace(self._tool_context(), title)
 
     async def store_output(self, output: Any) -> str:
-        """Store an output whole as an artifact of the step; return its artifactId."""
+        """Store an output whole as an artifact of the step, as JSON, but a text as it is; return
+        its artifactId.
+        """
+        if isinstance(output, str):
+            return await self._save(output.encode(), name="output.txt", mime_type="text/plain")
         data = orjson.dumps(output)
         return await self._save(data, name="output.json", mime_type="application/json")
 

@@ -54,6 +54,7 @@ _GO_BACK = "tests/runners/browser/actions/test_go_back.py"
 _DRAGGING = "tests/runners/browser/actions/test_drag.py"
 _ACTION_CATALOGUE = "tests/runners/actions/test_catalogue.py"
 _ELEMENT_INDEX = "tests/runners/browser/actions/test_dom_index.py"
+_OBSERVE = "tests/runners/browser/actions/test_observe.py"
 _ACTION_PAGES = "tests/runners/browser/actions/test_reading_actions.py"
 _INPUT_LOST = "tests/runners/browser/actions/test_lost_input_session.py"
 _ACTIONS_NOT_LISTED = "tests/runners/browser/actions/test_hidden_from_apis.py"
@@ -1905,6 +1906,26 @@ _BROWSER = (
             "",
         ),
         failing_test=f"{_ELEMENT_INDEX}::test_the_number_of_a_removed_element_is_not_reused",
+    ),
+    Guard(
+        "observation-not-imitated",
+        "The text of a page cannot look like the line of an element",
+        Patch(
+            "runners/browser/page/outline.js",
+            "const textLine = (text) => (/^[[#…\\\\]/.test(text) ? `\\\\${text}` : text);",
+            "const textLine = (text) => text;",
+        ),
+        failing_test=f"{_OBSERVE}::test_a_page_cannot_imitate_the_line_of_an_element",
+    ),
+    Guard(
+        "observation-without-secrets",
+        "The value of a secret field is masked in the text of an observation",
+        Patch(
+            "runners/browser/page/outline.js",
+            'return masked(collapse(text).replace(CONTROL, ""), this.secrets.values).toWellFormed();',
+            'return collapse(text).replace(CONTROL, "").toWellFormed();',
+        ),
+        failing_test=f"{_OBSERVE}::test_a_page_is_observed_as_lines_of_text_and_elements",
     ),
     Guard(
         "tab-of-its-task",

@@ -2499,6 +2499,28 @@ _AGENT = (
         "test_a_page_returned_before_the_next_call_is_indexed_again_too",
     ),
     Guard(
+        "agent-after-a-takeover-in-a-turn",
+        "A page that was read between two calls of a turn is not yet known to the model",
+        Patch(
+            "runs/agent/journal_view.py",
+            old="for entry in journal[: turns[-1] + 1]]",
+            new="for entry in journal]",
+        ),
+        failing_test="tests/runs/agent/test_takeover.py::"
+        "test_a_click_in_flight_ends_and_is_not_repeated",
+    ),
+    Guard(
+        "agent-page-fence",
+        "A page cannot end the fence around its content",
+        Patch(
+            "runners/actions/untrusted_page.py",
+            old="\\n{harmless}\\n",
+            new="\\n{text}\\n",
+        ),
+        failing_test="tests/runs/agent/test_real_pages.py::"
+        "test_each_call_of_a_turn_gets_its_own_page_between_fence_lines",
+    ),
+    Guard(
         "agent-tokens",
         "A run of the agent has a maximum of tokens",
         Patch(

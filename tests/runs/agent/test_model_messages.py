@@ -110,6 +110,52 @@ def test_calls_of_a_turn_run_in_order_before_the_next_turn() -> None:
     assert third.input == {"kind": "turn", "turn": 2}
 
 
+def opened(id_: str) -> StepView:
+    """Return the step of a `task_start` that the first turn requested."""
+    step = {"kind": "call", "turn": 1, "tool": "task_start", "args": {}, "toolCallId": id_}
+    return StepView(0, "task_start", step, True, {"ok": True, "result": {"tabId": 7}}, None)
+
+
+def page(*, succeeded: bool = True, **fields: Any) -> StepView:
+    """Return the step that read the page in the first turn."""
+    step = {"kind": "page", "turn": 1, "tabId": 7, **fields}
+    output = {"ok": True, "observation": {"url": "https://a.example/", "text": "A"}}
+    prepared = {"screenshot": {"artifactId": "art_1"}, "missing": [], "warnings": []}
+    return StepView(0, "page", step, succeeded, output | {"result": prepared}, None)
+
+
+def test_the_page_is_read_after_each_call_that_may_change_it() -> None:
+    journal = [turn(1, requested_call("a"), requested_call("b"), requested_call("c"))]
+    steps = [opened("a"), page(after="a"), opened("b"), page(after="b"), call(1, "c", {"ok": True})]
+    planned = [next_step(INPUTS, journal + steps[:count]) for count in range(len(steps) + 1)]
+    found = [step and step.input for step in planned]
+    assert [one and one.get("after", one.get("toolCallId")) for one in found] == [
+        "a",
+        "a",
+        "b",
+        "b",
+        "c",
+        None,
+    ]
+    assert found[1] == {"kind": "page", "turn": 1, "tabId": 7, "after": "a"}
+    assert next_step(INPUTS, [*journal, opened("a"), page(after="a", succeeded=False)]) is None
+
+
+def test_a_page_that_an_earlier_version_read_belongs_to_the_last_call_of_its_turn() -> None:
+    journal = [turn(1, requested_call("a"), requested_call("b")), opened("a"), opened("b"), page()]
+    step = next_step(INPUTS, journal)
+    assert step is not None
+    assert step.input == {"kind": "turn", "turn": 2}
+    *_, first, second = build_messages(INPUTS, journal, size=20_000)
+    assert "page" not in json.loads(first.content)
+    assert json.loads(second.content)["page"] == {
+        "ok": True,
+        "url": "https://a.example/",
+        "text": '<untrusted-page url="https://a.example/">\nA\n</untrusted-page>',
+        "screenshot": "art_1",
+    }
+
+
 @pytest.mark.parametrize(
     ("output", "score", "missing", "mismatched"),
     [
@@ -168,8 +214,8 @@ def test_the_latest_results_are_shortened_when_nothing_else_fits() -> None:
 
 def test_a_shortened_page_result_keeps_its_artifact_id() -> None:
     journal = long_journal(8)
-    page = {"ok": True, "result": {"preview": "x" * 9000}, "artifactId": "art_page"}
-    journal.insert(2, StepView(9, "page", {"kind": "page", "turn": 1}, True, page, None))
+    output = {"ok": True, "result": {"preview": "x" * 9000}, "artifactId": "art_page"}
+    journal.insert(2, StepView(9, "page", {"kind": "page", "turn": 1}, True, output, None))
     messages = build_messages(INPUTS, journal, size=20_000)
     first = json.loads(next(item.content for item in messages if item.role == "tool"))
     assert "shortened" in first

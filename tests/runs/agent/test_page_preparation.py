@@ -85,7 +85,8 @@ def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
     (started,) = tool_results(model.requests[-1])
     assert len(started["warnings"]) == 1
     assert "warnings" not in started["result"]
-    page = started["page"]["result"]
-    assert (page["missing"], "readability" in page) == (["readability"], False)
-    assert page["screenshot"]["url"] == url
+    page = started["page"]
+    assert (page["missing"], "wholeText" in page) == (["readability"], False)
+    assert page["url"] == url
+    assert page["screenshot"].startswith("art_")
     assert [one for one in page["warnings"] if "No readability of the page" in one]

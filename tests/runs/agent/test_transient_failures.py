@@ -88,5 +88,5 @@ def test_a_page_that_stayed_open_while_a_person_confirmed_is_indexed_again(
     assert Run.objects.get(id=run_id).status == "succeeded"
     opened, scan = tool_results(model.requests[-1])
     assert (scan["ok"], scan["page"]["ok"]) == (True, True)
-    screenshots = [one["page"]["result"]["screenshot"]["artifactId"] for one in (opened, scan)]
+    screenshots = [one["page"]["screenshot"] for one in (opened, scan)]
     assert len(set(screenshots)) == 2
