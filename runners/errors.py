@@ -8,7 +8,7 @@
     ├── NavigationFailed      the page cannot be reached (refused, unknown host, TLS, …)
     ├── HttpErrorPage         the server answered with an HTTP error status
     ├── PageCrashed           the page, its browser or the browser's driver died
-    ├── LoginNotConfirmed     the login form was sent, but the success indicator did not come true
+    ├── LoginNotConfirmed     the login form was sent, but nothing shows that the login worked
     ├── SearchNotConfirmed    a search was submitted, and nothing shows that it happened
     ├── PageLost              the page is gone after a step that must not be repeated
     ├── RunnerFailed          a remote runner could not be called, or its tool failed (S3 §6)
@@ -98,7 +98,7 @@ class HttpErrorPage(ToolFailed):
     code = "STEP_EXECUTION_FAILED"
     recovery = (
         "Correct the address, or try again later after 429 and 5xx. The page's text is in"
-        " details.artifactId (read_page_content); onHttpError: keep accepts such pages."
+        " details.artifactId (read_page_content); templates with onHttpError: keep accept it."
     )
 
 
@@ -111,7 +111,9 @@ class PageCrashed(ToolFailed):
 
 
 class LoginNotConfirmed(ToolFailed):
-    """The login form was sent, but the success indicator did not come true."""
+    """The login form was sent, but the success indicator did not come true, or the page that
+    followed shows that the login was refused.
+    """
 
     code = "STEP_EXECUTION_FAILED"
     recovery = "Open the screenshot, check the credentials and successIndicator, then submit again."

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from runners.browser.parameters import ExtractOptions
 from runners.errors import HttpErrorPage
-from runs.task_templates.base import StepContext
+from runs.task_templates.base import StepContext, StepView
 
 StartUrl = Annotated[
     str, Field(min_length=1, max_length=8192, description="The http(s) URL to start at.")
@@ -79,14 +79,23 @@ async def check_http_status(
     )
 
 
-async def holds_already(condition: Mapping[str, Any] | None, ctx: StepContext) -> bool | None:
-    """Return whether a condition of the caller holds before the action whose success it is to show;
-    None without one, or for one that a page at rest always meets.
+async def open_start_page(
+    url: str, condition: Mapping[str, Any] | None, ctx: StepContext
+) -> dict[str, Any]:
+    """Open the page that a form is on, and return it with `heldBefore`: whether the condition that
+    is to show the form's success holds already; null without one that could show it.
     """
+    opened = await ctx.call("open_page", {"url": url})
     if condition is None or condition["type"] == "stable":
-        return None
-    met = await ctx.call("wait_for", {"condition": {**condition, "timeoutMs": 1}})
-    return bool(met["met"])
+        return {**opened, "heldBefore": None}
+    found = await ctx.call("wait_for", {"condition": {**condition, "timeoutMs": 1}})
+    return {**opened, "heldBefore": bool(found["met"])}
+
+
+def held_before(steps: Sequence[StepView]) -> bool | None:
+    """Return `heldBefore` of the first step, which opened the page."""
+    held = (steps[0].output or {}).get("heldBefore")
+    return held if isinstance(held, bool) else None
 
 
 def status_of(page: Mapping[str, Any] | None, error: Mapping[str, Any] | None) -> int | None:

@@ -155,7 +155,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "submit_form": (WRITE, None),
     "validate_script": (READ, {"path": f"{SECRET}.txt"}),
     "wait_for": (READ, None),
-    "watch_search": (READ, None),
+    "watch_page": (READ, None),
     "write_to_file": (WRITE, {"path": "a.txt", "content": "", "dryRun": True}),
 }
 # The MCP tools beside those: their scope and arguments.

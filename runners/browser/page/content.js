@@ -13,7 +13,7 @@ const CLUTTER_ROLES = new Set([
 ]);
 const CLUTTER_NAMES = new Set([
   "nav", "navbar", "navigation", "topnav", "sidenav", "subnav", "menu", "menubar", "sidebar", "sphinxsidebar", "related",
-  "breadcrumb", "breadcrumbs", "footer", "skip", "pagination", "pager", "share", "social", "advert", "ads", "banner",
+  "breadcrumb", "breadcrumbs", "footer", "skip", "share", "social", "advert", "ads", "banner",
   "toolbar",
 ]);
 const CONSENT = /cookie|consent|gdpr|onetrust|隐私提示/i;
@@ -30,10 +30,16 @@ const isConsentBar = (element, name) => {
   return floats || one(element, "button,[role=button],input,a") !== null;
 };
 
+// The links to a list's other pages say where one is ("Page 1 of 6") and belong to the content.
+const PAGER = /(^|[\s_-])(pager|pagination|paginator|paging|page-?numbers?)([\s_-]|$)|分页|翻页/i;
+const isPager = (element) =>
+  PAGER.test(`${nameOf(element)} ${attr(element, "aria-label") ?? ""}`) ||
+  (one(element, "a[rel~=next],a[rel~=prev]") !== null && rawText(element).length < 300);
+
 const MAY_BE_CLUTTER = new Set(["div", "section", "ul", "ol", "form", "dialog", "p", "table"]);
 // Page chrome instead of content. Inside <main>, an aside is a remark and a header belongs to the content.
-const isClutter = (element, tag, style) => {
-  if (style.keepAll) return false;
+const isClutter = (element, tag, style) => !style.keepAll && framesContent(element, tag, style) && !isPager(element);
+const framesContent = (element, tag, style) => {
   if (tag === "nav") return true;
   const isNamed = hasAttributes(element);
   if (isNamed && CLUTTER_ROLES.has(attr(element, "role"))) return true;

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field, StrictBool, StrictStr
 
-from runners.browser.interaction import search_watch
+from runners.browser.interaction import page_watch
 from runners.browser.interaction.run_tab import lease_run_tab
 from runners.tools.base import Closed, Effect, ToolContext, Whole
 from runners.tools.registry import tool
@@ -29,14 +29,14 @@ class ConfirmSearch(Closed):
 
 @tool("confirm_search", kind="browser", effect=Effect.READ, timeout_ms=80_000)
 async def confirm_search(args: ConfirmSearch, ctx: ToolContext) -> Mapping[str, Any]:
-    """Wait until a search that was submitted after watch_search has shown its results.
+    """Wait until a search that was submitted after watch_page has shown its results.
 
     It happened if the query is in a request or in the page's address, or if what the page shows
     changed and then held still for 500 ms; clocks and counters do not count. Returns evidence:
     request, address, page or results; fails if nothing shows that the search happened.
     """
     async with lease_run_tab(ctx) as tab:
-        evidence, warnings = await search_watch.confirm_search(
+        evidence, warnings = await page_watch.confirm_search(
             tab,
             args.query,
             has_results=args.has_results,

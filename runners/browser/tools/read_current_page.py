@@ -21,6 +21,7 @@ from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
 CHANGE_SECONDS = 4.0
+LATE_SECONDS = 24.0  # more, while the page waits for what it requested
 
 
 class ReadCurrentPage(Closed):
@@ -36,7 +37,8 @@ class ReadCurrentPage(Closed):
     unlike: StrictStr | None = Field(
         default=None,
         max_length=100,
-        description="A fingerprint: wait a few seconds for the page to differ from it.",
+        description="A fingerprint: wait a few seconds for the page to differ from it, and longer"
+        " while the page requests data.",
     )
 
 
@@ -63,9 +65,19 @@ async def read_current_page(args: ReadCurrentPage, ctx: ToolContext) -> Mapping[
 
 async def _wait_for_change(tab: Tab, fingerprint: str) -> None:
     deadline = time.monotonic() + CHANGE_SECONDS
-    await wait_for_next_document(tab, deadline + CHANGE_SECONDS * 6)
-    while time.monotonic() < deadline and await _fingerprint(tab) == fingerprint:
+    await wait_for_next_document(tab, deadline + LATE_SECONDS)
+    while await _fingerprint(tab) == fingerprint:
+        left = deadline - time.monotonic()
+        if left <= 0 and (left <= -LATE_SECONDS or not await _is_busy(tab)):
+            return
         await asyncio.sleep(0.1)
+
+
+async def _is_busy(tab: Tab) -> bool:
+    try:
+        return bool((await run_command(tab, "shownState", seconds=CHANGE_SECONDS))["busy"])
+    except ContextLost:
+        return True
 
 
 async def _fingerprint(tab: Tab) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field, StrictBool
+
 from runners.browser.interaction.locator import run_command
 from runners.browser.interaction.page_reader import PageReader
+from runners.browser.interaction.page_watch import has_reacted
 from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import WaitCondition
 from runners.browser.tools.open_page import PAGE_KEYS, TITLE_ONLY
@@ -19,6 +22,11 @@ class WaitFor(Closed):
     """What to wait for."""
 
     condition: WaitCondition | None = None
+    ends_watch: StrictBool = Field(
+        default=False,
+        alias="endsWatch",
+        description="True: tell what happened since watch_page, and stop watching.",
+    )
 
 
 @tool("wait_for", kind="browser", effect=Effect.READ, timeout_ms=180_000)
@@ -26,8 +34,9 @@ async def wait_for(args: WaitFor, ctx: ToolContext) -> Mapping[str, Any]:
     """Wait until the run's page has loaded and, if one is given, the condition is true.
 
     If the condition does not become true, `met` is false; that is not a failure. Returns met (null
-    without a condition), url, title, pageType, httpStatus, warnings, and refusedFields[] {field,
-    says}: fields that the page marks as wrong.
+    without a condition), url, title, pageType, httpStatus, warnings, refusedFields[] {field, says}:
+    fields that the page marks as wrong, and reacted: whether the page requested or showed anything
+    since watch_page (null without that).
     """
     async with lease_run_tab(ctx) as tab:
         met = None if args.condition is None else True
@@ -43,4 +52,5 @@ async def wait_for(args: WaitFor, ctx: ToolContext) -> Mapping[str, Any]:
             "met": met,
             **{key: page[key] for key in PAGE_KEYS},
             "refusedFields": answer["refused"],
+            "reacted": await has_reacted(tab) if args.ends_watch else None,
         }

@@ -78,8 +78,9 @@ class CallTools(ToolSteps):
     template_id = "call_tools"
     name = "Call tools"
     description = (
-        "Call up to 100 tools one after another as a durable run: files of a workspace, pages of"
-        " a browser, tools of the runner that targetId names. Every call is validated before the"
+        "Call up to 100 tools one after another as a durable run: tools for the files of a"
+        " workspace, for pages (read_page, open_page, click_element, …; REST's GET /api/v1/tools"
+        " lists all), and of the runner that targetId names. Every call is validated before the"
         " first is made; a call that was running when its worker was lost is repeated only if its"
         " tool may be called twice."
     )

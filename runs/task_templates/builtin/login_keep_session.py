@@ -13,12 +13,17 @@ from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import warnings_of
+from runs.task_templates.page_inputs import held_before, open_start_page
 from runs.task_templates.registry import register
 
 OPEN, USERNAME, PASSWORD, SEND, CHECK = range(5)
 FIELD_OF = {USERNAME: "username", PASSWORD: "password", SEND: "submit"}
 FIELD_NOT_FOUND = "TPL_LOGIN_FIELD_NOT_FOUND"
 RECOVERY = "Correct the locators in inputs.fields."
+HELD_BEFORE = (
+    "The success indicator held before the login too, so it shows nothing: whether the login worked"
+    " is unknown. Give one that holds only after the login."
+)
 
 
 class Credentials(Closed):
@@ -93,7 +98,7 @@ class LoginKeepSessionInputs(Closed):
         default=None,
         alias="successIndicator",
         description="A condition that holds only after a successful login; without it loginState"
-        " is unknown.",
+        " is unknown, or the run fails if the page still asks for a password.",
     )
 
 
@@ -159,11 +164,15 @@ class LoginKeepSession(TaskTemplate):
         names = [planned.name for planned in self.plan(ctx.inputs)]
         index = names.index(step.name)
         if index == OPEN:
-            opened = await ctx.call("open_page", {"url": step.input["url"]})
+            condition = ctx.inputs.get("successIndicator")
+            opened = await open_start_page(step.input["url"], condition, ctx)
             return {**opened, "sessionId": ctx.session_id}
         if index == CHECK:
             indicator = ctx.inputs.get("successIndicator")
-            return await ctx.call("check_login", {"indicator": indicator})
+            held = bool(held_before(ctx.earlier))
+            checked = await ctx.call("check_login", {"indicator": indicator, "heldBefore": held})
+            warnings = [*([HELD_BEFORE] if held else []), *checked["warnings"]]
+            return {**checked, "warnings": warnings}
         fields = LoginFields.model_validate(ctx.inputs["fields"])
         locator = fields.locator(FIELD_OF[index])
         args: dict[str, Any] = {}
@@ -189,7 +198,8 @@ class LoginKeepSession(TaskTemplate):
             "loginState": state,
             "cookiesSaved": checked["cookies"] > 0,
         }
-        outcome = "Logged in" if checked["met"] else "The login form was sent"
+        unknown = "The login form was sent; whether the login worked is unknown"
+        outcome = "Logged in" if checked["met"] else unknown
         read_page = {
             "templateId": "batch_extract_pages",
             "sessionId": session_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -35,6 +36,13 @@ STOPS = {
 }
 
 
+UNCHANGED = (
+    "The next page was clicked, and the page did not change in time: the list may have more pages."
+)
+# “Page 2 of 6”, “2 / 6 pages”, “第2页/共6页”
+PAGE_OF = re.compile(r"\b[Pp](?:age|\.) ?(\d+) (?:of|/) ?(\d+)\b|第 ?(\d+) ?页.{0,5}共 ?(\d+) ?页")
+
+
 class Pagination(Closed):
     """How to get from one page to the next."""
 
@@ -64,8 +72,9 @@ class PaginatedExtract(TaskTemplate):
     name = "Read a paginated list"
     description = (
         "Open a list, read its page, click “next” and continue until maxPages, a page that repeats,"
-        " or no next page. Works for links and for lists that a script fills. If a page fails, the"
-        " pages before it are still returned."
+        " or no next page; stoppedReason says which; a warning, if the list seems to go on. Works"
+        " for links and for lists that a script fills. If a page fails, the pages before it are"
+        " still returned."
     )
     inputs_model: ClassVar[type[BaseModel]] = PaginatedExtractInputs
     example_inputs = (
@@ -149,7 +158,12 @@ class PaginatedExtract(TaskTemplate):
         page = await ctx.call("read_current_page", args)
         output = {"fingerprint": page["fingerprint"], "match": clicked.get("match")}
         if page["fingerprint"] in fingerprints:
-            return {**output, "stop": "repeated_page", "warnings": []}
+            is_unchanged = page["fingerprint"] == fingerprints[-1]
+            return {
+                **output,
+                "stop": "repeated_page",
+                "warnings": [UNCHANGED] if is_unchanged else [],
+            }
         page = kept_page(page, pagination["maxPages"])
         await check_http_status(page, ctx.inputs, ctx)
         output |= {key: page.get(key) for key in READ}
@@ -166,7 +180,10 @@ class PaginatedExtract(TaskTemplate):
         if found["match"] is not None:
             return {"stop": None, "next": found["match"]}
         if step.input["page"] > 1:
-            return {"stop": "next_unavailable"}
+            return {
+                "stop": "next_unavailable",
+                "warnings": [*page["warnings"], *_more_pages_named(page)],
+            }
         labels = ", ".join(
             f"“{candidate['label']}”" for candidate in found["candidates"] if candidate["label"]
         )
@@ -211,6 +228,19 @@ class PaginatedExtract(TaskTemplate):
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
         """Wait for up to SYNC_PAGES pages."""
         return int(inputs["pagination"]["maxPages"]) <= SYNC_PAGES
+
+
+def _more_pages_named(page: Mapping[str, Any]) -> list[str]:
+    """Return a warning if the page says that it is not the last one."""
+    sections = (page.get("content") or {}).get("sections", [])
+    for found in PAGE_OF.finditer("\n".join(section["text"] for section in sections)):
+        number, last = (int(group) for group in found.groups() if group is not None)
+        if number < last:
+            return [
+                f"The page says “{found.group()}”, but nothing on it fits pagination.next: the list"
+                " is not complete."
+            ]
+    return []
 
 
 def _page(step: StepView) -> dict[str, Any]:

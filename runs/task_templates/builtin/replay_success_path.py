@@ -13,11 +13,13 @@ from decisions.continuity.objects import find_success_path
 from decisions.continuity.success_paths import fill_slots, slots_of
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
+from runners.errors import ToolFailed
 from runners.tools.base import Closed, Effect, Tool
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import failed_conclusion, failed_step, warnings_of
+from runs.task_templates.page_inputs import check_http_status
 from runs.task_templates.registry import register
 from runs.task_templates.tool_steps import (
     ToolSteps,
@@ -55,6 +57,9 @@ class ReplaySuccessPathInputs(Closed):
     )
 
 
+PAGE_TOOLS = frozenset({"open_page", "read_page", "read_current_page"})
+
+
 @register
 class ReplaySuccessPath(ToolSteps):
     """One step per step of the procedure, in order; the first that fails ends the run."""
@@ -63,7 +68,8 @@ class ReplaySuccessPath(ToolSteps):
     name = "Replay a success path"
     description = (
         "Run the stored steps of a success path again, with other values for its slots and without"
-        " a model. All steps are validated before the first one starts; policy authorizes each."
+        " a model. All steps are validated before the first one starts; policy authorizes each. A"
+        " step that waits for a condition in vain, or gets a page with an HTTP error status, fails."
     )
     inputs_model: ClassVar[type[BaseModel]] = ReplaySuccessPathInputs
     example_inputs = ({"objectId": "obj_01", "slots": {"url": "https://example.com/"}},)
@@ -131,6 +137,9 @@ class ReplaySuccessPath(ToolSteps):
         """Call the step's tool."""
         name, target_id = step.input["tool"], step.input.get("targetId")
         output = await ctx.call(name, step.input["args"], target_id=target_id)
+        _check_condition(name, output)
+        if name in PAGE_TOOLS:
+            await check_http_status(output, {}, ctx)
         fitted, marks = await fit_output(name, output, ctx)
         return {**fitted, **marks}
 
@@ -161,6 +170,15 @@ class ReplaySuccessPath(ToolSteps):
             },
             summary=f"All {len(results)} steps of the success path succeeded.",
             warnings=warnings_of(steps),
+        )
+
+
+def _check_condition(tool: str, output: Mapping[str, Any]) -> None:
+    """Raise if a step that waits for a condition ended without it: the path has not succeeded."""
+    if tool == "wait_for" and output.get("met") is False:
+        raise ToolFailed(
+            f"The condition of the step did not become true; the page shows “{output['title']}”.",
+            details={"reason": "condition_not_met", "url": output["url"]},
         )
 
 

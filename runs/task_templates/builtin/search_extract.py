@@ -23,13 +23,13 @@ from runs.task_templates.page_inputs import (
     check_http_status,
     extract_of,
     final_page,
-    holds_already,
+    held_before,
+    open_start_page,
 )
 from runs.task_templates.page_texts import shown_characters
 from runs.task_templates.registry import register
 
 JUST_TITLE = {"pageInfo": False, "content": False}
-ENTER = 1  # the index of the step that enters the query
 
 
 class SearchExtractInputs(Closed):
@@ -121,14 +121,13 @@ class SearchExtract(TaskTemplate):
         """Perform one of the five steps."""
         inputs, action = ctx.inputs, step.input["do"]
         if action == "open":
-            return await ctx.call("open_page", {"url": step.input["url"]})
+            return await open_start_page(step.input["url"], inputs.get("waitForResults"), ctx)
         if action == "enter":
-            holds = await holds_already(inputs.get("waitForResults"), ctx)
             args = {"locator": inputs["searchField"], "value": inputs["query"]}
-            return {**await ctx.call("fill_field", args), "heldBefore": holds}
+            return await ctx.call("fill_field", args)
         if action == "submit":
             button = inputs.get("submit")
-            await ctx.call("watch_search", {})
+            await ctx.call("watch_page", {})
             return await ctx.call("submit_form", {"locator": button} if button else {})
         if action == "wait":
             return await self._wait_for_results(ctx)
@@ -143,13 +142,12 @@ class SearchExtract(TaskTemplate):
     async def _wait_for_results(ctx: StepContext) -> dict[str, Any]:
         """Wait until the search is seen to have happened.
 
-        A condition of the caller that held before the query was entered shows nothing.
+        A condition of the caller that held when the page was opened shows nothing.
         """
         condition = ctx.inputs.get("waitForResults")
         args = {"extract": JUST_TITLE, **({"waitFor": condition} if condition else {})}
         page = await ctx.call("read_current_page", args)
-        held_before = (ctx.earlier[ENTER].output or {}).get("heldBefore")
-        search = {"query": ctx.inputs["query"], "hasResults": held_before is False}
+        search = {"query": ctx.inputs["query"], "hasResults": held_before(ctx.earlier) is False}
         confirmed = await ctx.call("confirm_search", search)
         warnings = [*page["warnings"], *confirmed["warnings"]]
         return {**page, "evidence": confirmed["evidence"], "warnings": warnings}

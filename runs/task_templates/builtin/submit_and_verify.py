@@ -21,6 +21,8 @@ from runs.task_templates.page_inputs import (
     StartUrl,
     extract_of,
     final_page,
+    held_before,
+    open_start_page,
 )
 from runs.task_templates.page_texts import shown_characters
 from runs.task_templates.registry import register
@@ -33,6 +35,16 @@ NOT_SUBMITTED = frozenset(
         "POLICY_DENIED",
         "TRUST_LEVEL_NOT_ALLOWED",
     }
+)
+
+
+NOT_SENT = (
+    "After the submit the page requested nothing and shows nothing new: the form was"
+    " apparently not sent. Look at the site before you submit it again."
+)
+HELD_BEFORE = (
+    "The success indicator held before the submit too, so it shows nothing; success is judged"
+    " without it."
 )
 
 
@@ -79,7 +91,8 @@ class SubmitAndVerify(TaskTemplate):
     description = (
         "Open a page, fill the fields of a form, submit it exactly once, and verify by an indicator"
         " that it was accepted; then read the page. A submit whose worker was lost is never"
-        " repeated. Values are never part of the result."
+        " repeated. The result names the fields, not their values; the page that is read may show"
+        " them, unless a field is secret."
     )
     inputs_model: ClassVar[type[BaseModel]] = SubmitAndVerifyInputs
     example_inputs = (
@@ -106,8 +119,8 @@ class SubmitAndVerify(TaskTemplate):
         "properties": {
             "success": {
                 "type": "boolean",
-                "description": "The indicator was met; without one: the next page is no error page"
-                " and marks no field as invalid.",
+                "description": "The indicator was met, and had not been before the submit; without"
+                " such a one: the page reacted, is no error page, and marks no field as invalid.",
             },
             "finalPage": FINAL_PAGE,
             "submittedFields": {"type": "array", "items": {"type": "string"}},
@@ -164,20 +177,24 @@ class SubmitAndVerify(TaskTemplate):
         """Perform one step; its output contains no value of a field."""
         action = step.input["do"]
         if action == "open":
-            return await ctx.call("open_page", {"url": step.input["url"]})
+            condition = ctx.inputs.get("successIndicator")
+            return await open_start_page(step.input["url"], condition, ctx)
         if action == "fill":
             return await self._fill(step.input["field"], ctx)
         if action == "submit":
             button = ctx.inputs.get("submit")
             return await ctx.call("submit_form", {"locator": button} if button else {})
         condition = ctx.inputs.get("successIndicator")
-        check = await ctx.call("wait_for", {"condition": condition} if condition else {})
+        wait = {"endsWatch": True, **({"condition": condition} if condition else {})}
+        check = await ctx.call("wait_for", wait)
         page = await ctx.call("read_current_page", extract_of(ctx.inputs))
         warnings = dict.fromkeys([*check["warnings"], *page["warnings"]])
         return {
             **page,
             "met": check["met"],
             "refusedFields": check["refusedFields"],
+            "reacted": check["reacted"],
+            "heldBefore": held_before(ctx.earlier),
             "warnings": list(warnings),
         }
 
@@ -190,6 +207,8 @@ class SubmitAndVerify(TaskTemplate):
             else {"value": field["value"]}
         )
         filled = await ctx.call("fill_field", {"locator": field["locator"], **value})
+        if number == len(ctx.inputs["fields"]) - 1:
+            await ctx.call("watch_page", {})
         return {"field": field["name"], "match": filled["match"], "warnings": filled["warnings"]}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
@@ -219,11 +238,17 @@ class SubmitAndVerify(TaskTemplate):
         inputs: Mapping[str, Any], steps: Sequence[StepView], page: Mapping[str, Any]
     ) -> Conclusion:
         met, refused = page["met"], page["refusedFields"]
-        seems_accepted = (page.get("httpStatus") or 200) < 400 and not refused
-        success = seems_accepted if met is None else met
+        is_error = (page.get("httpStatus") or 200) >= 400
+        seems_accepted = not is_error and not refused and page.get("reacted") is not False
+        shows_nothing = met is None or (met and page.get("heldBefore"))
+        success = seems_accepted if shows_nothing else met
         warnings = [
             f"“{field['field']}” is marked as invalid: {field['says']}" for field in refused
         ]
+        if met and page.get("heldBefore"):
+            warnings.insert(0, HELD_BEFORE)
+        if page.get("reacted") is False and not refused:
+            warnings.insert(0, NOT_SENT)
         if met is False:
             warnings.insert(0, "The form was submitted, but the success indicator was not met.")
         result = {

@@ -10,6 +10,7 @@ import pytest
 from artifacts.models import Artifact
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
+from runners.browser.tools import check_login
 from runners.models import BrowserSession
 from runs.models import Run, RunSecret
 from runs.sessions import pooled
@@ -71,8 +72,30 @@ def test_a_text_finds_the_fields_too(submit_login: SubmitLogin, execute_run: Exe
 def test_without_an_indicator_the_result_is_unknown(
     submit_login: SubmitLogin, execute_run: ExecuteRun
 ) -> None:
+    run = execute_run(submit_login(successIndicator=None).run_id)
+    assert (run.status, run.result["loginState"]) == ("succeeded", "unknown"), run.error
+
+
+def test_a_page_that_still_asks_for_a_password_is_a_failed_login(
+    submit_login: SubmitLogin, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_login, "FORM_SECONDS", 0.3)
     run = execute_run(submit_login(password="wrong-password", successIndicator=None).run_id)
+    error = error_of(run)
+    assert (run.status, error["details"]["reason"]) == ("failed", "seems_refused")
+    assert "still asks for a password" in error["message"]
+
+
+def test_an_indicator_that_held_before_the_login_shows_nothing(
+    submit_login: SubmitLogin, execute_run: ExecuteRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_login, "FORM_SECONDS", 0.3)
+    always = {"type": "urlContains", "value": "http", "timeoutMs": 500}
+    run = execute_run(submit_login(successIndicator=always).run_id)
     assert (run.status, run.result["loginState"]) == ("succeeded", "unknown")
+    assert "held before the login" in run.warnings[0]
+    refused = execute_run(submit_login(password="wrong", successIndicator=always).run_id)
+    assert error_of(refused)["details"]["reason"] == "seems_refused"
 
 
 def test_a_wrong_password_is_explained_and_shown_and_the_session_remains(

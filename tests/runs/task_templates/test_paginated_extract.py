@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from runners.browser.tools import read_current_page
 from runs.models import Run, RunStep
-from tests.support.browser.template_sites import RunTemplate, Site, by_selector, by_text
+from tests.support.browser.page_server import PageResponse
+from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector, by_text
 from tests.support.runs.worker_rows import error_of
 
 pytest_plugins = ["tests.support.browser.template_fixtures"]
@@ -121,3 +123,42 @@ def test_an_invalid_selector_is_reported(run_template: RunTemplate, site: Site) 
     )
     assert error_of(run)["errorCode"] == "INVALID_PARAMETER"
     assert run.next_actions[0]["tool"] == "list_task_templates"
+
+
+SLOW_LIST = f"""{HEAD}<title>Feed</title><h1>Feed</h1><ul id=list><li>Item 1</ul>
+<nav class=pagination><span id=at>Page 1 of 3</span> <button id=more>Next</button></nav><script>
+more.onclick = () => fetch("/api/late").then(() => {{
+  list.innerHTML = "<li>Item 2"; at.textContent = "Page 2 of 3"; more.remove();
+}});
+</script>"""
+
+
+def test_a_page_that_comes_late_is_waited_for(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_current_page, "CHANGE_SECONDS", 0.2)
+    site.server.add("/late-list", SLOW_LIST)
+    site.server.add("/api/late", PageResponse(b"{}", mime="application/json", delay=1.0))
+    run = run_template(
+        "paginated_extract",
+        startUrl=site.url("/late-list"),
+        pagination=paging(by_selector("#more"), 5),
+    )
+    result = result_of(run)
+    assert ["Item 2" in str(page["content"]) for page in result["pages"]] == [False, True]
+    assert result["stoppedReason"] == "next_unavailable"
+    assert "Page 2 of 3" in run.warnings[-1]  # the pager is part of the text
+
+
+def test_a_next_button_that_changes_nothing_causes_a_warning(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_current_page, "CHANGE_SECONDS", 0.2)
+    site.server.add("/stuck", f"{HEAD}<title>Stuck</title><p>Item<p><button>Next</button>")
+    run = run_template(
+        "paginated_extract",
+        startUrl=site.url("/stuck"),
+        pagination=paging(by_selector("button"), 5),
+    )
+    assert result_of(run)["stoppedReason"] == "repeated_page"
+    assert "may have more pages" in run.warnings[-1]

@@ -22,6 +22,7 @@ from tests.support.runs.worker_rows import error_of
 
 pytest_plugins = ["tests.support.browser.template_fixtures"]
 StorePath = Callable[..., str]
+NEVER = {"type": "textIncludes", "value": "never shown"}
 SEARCH = [
     {"tool": "open_page", "args": {"url": "${url}"}},
     {
@@ -96,6 +97,32 @@ def test_steps_that_share_no_page_are_not_run_twice(
     assert run.status == "succeeded", run.error
     assert [step["name"] for step in run.result["results"]] == ["look", "look"]
     assert site.server.hits["/search"] == 2
+
+
+@pytest.mark.parametrize(
+    ("step", "details"),
+    [
+        (
+            {"tool": "wait_for", "args": {"condition": {**NEVER, "timeoutMs": 100}}},
+            {"reason": "condition_not_met"},
+        ),
+        ({"tool": "read_page", "args": {"url": "${url}/missing"}}, {"httpStatus": 404}),
+    ],
+    ids=["a condition", "a page"],
+)
+def test_a_step_that_did_not_reach_what_it_reached_before_fails(
+    run_template: RunTemplate,
+    site: Site,
+    store_path: StorePath,
+    step: dict[str, Any],
+    details: dict[str, Any],
+) -> None:
+    opening = {"tool": "open_page", "args": {"url": "${url}/article"}}
+    object_id = store_path([opening, step], "url")
+    run = run_template("replay_success_path", objectId=object_id, slots={"url": site.url("")})
+    error = error_of(run)
+    assert (run.status, error["step"]["step"]) == ("failed", 1)
+    assert error["details"] | details == error["details"]
 
 
 @pytest.mark.slow

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runners.browser.interaction import search_watch
-from runners.browser.interaction.search_watch import _has, _values_in, _values_of
+from runners.browser.interaction import page_watch
+from runners.browser.interaction.page_watch import _has, _values_in, _values_of
 from tests.support.browser.page_server import PageResponse
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector
 from tests.support.runs.worker_rows import error_of
@@ -24,7 +24,7 @@ EARLIER = {"type": "selector", "value": "#found", "timeoutMs": 2000}  # true bef
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_watch, "NOTHING_SECONDS", 0.8)
+    monkeypatch.setattr(page_watch, "NOTHING_SECONDS", 0.8)
 
 
 def search(run_template: RunTemplate, site: Site, script: str, **more: Any) -> Any:

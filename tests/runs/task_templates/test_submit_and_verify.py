@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from decisions.models import AuditEntry
+from runners.browser.interaction import page_watch
 from runs.models import Run, RunEvent, RunStep
 from runs.task_templates.builtin.submit_and_verify import SubmitAndVerify
-from tests.support.browser.template_sites import RunTemplate, Site, by_selector, by_text
+from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector, by_text
 from tests.support.runs.worker_rows import error_of
 
 pytest_plugins = ["tests.support.browser.template_fixtures"]
@@ -173,3 +174,29 @@ def test_flagged_values_are_stored_for_their_steps_and_for_the_report_of_the_pag
     assert needing == ["fill code", "submit the form", "verify and read the page"]
     without_secret = template.plan({"startUrl": "https://example.org/", "fields": [NAME]})
     assert not any(step.needs_secrets for step in without_secret)
+
+
+DEAD = f"""{HEAD}<title>Dead</title><p>Thank you for coming.<form onsubmit="return false">
+<label for=name>Your name</label> <input id=name><button>Send</button></form>"""
+
+
+def test_a_form_that_sends_nothing_is_no_success(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_watch, "REACTION_SECONDS", 0.3)
+    site.server.add("/dead", DEAD)
+    run = run_template("submit_and_verify", startUrl=site.url("/dead"), fields=[NAME])
+    assert (run.status, run.result["success"]) == ("partial_success", False)
+    assert "apparently not sent" in run.warnings[0]
+
+
+def test_an_indicator_that_held_before_the_submit_is_no_success(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_watch, "REACTION_SECONDS", 0.3)
+    site.server.add("/dead", DEAD)
+    run = run_template(
+        "submit_and_verify", startUrl=site.url("/dead"), fields=[NAME], successIndicator=THANKS
+    )
+    assert (run.result["success"], run.result["indicatorMatched"]) == (False, True)
+    assert any("held before the submit" in warning for warning in run.warnings)

@@ -1,4 +1,4 @@
-"""Whether a search happened: what a page requested and showed since its form was submitted.
+"""What a page requested and showed since a form was submitted, and whether a search happened.
 
 A search happened if the query is in a request or in the page's address, or if what the page shows
 changed and then held still. Clocks and counters do not count (page/changes.js).
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 
 STILL_SECONDS = 0.5
 NOTHING_SECONDS = 4.0  # after which a page that shows and requests nothing did not search
+REACTION_SECONDS = 3.0
 ANSWER_SECONDS = 5.0
 POLL_SECONDS = 0.1
 MAX_REQUESTS = 300
 BODY_BYTES = 64 * 1024
 _ENCODINGS = ("utf-8", "gb18030", "latin-1")  # of a query in an address
 _NO_WORD = re.compile(r"[\W_]+")
-_watches: WeakKeyDictionary[Tab, SearchWatch] = WeakKeyDictionary()
+# Kinds of requests that may send a form; images, styles and beacons do not.
+_SENDING = frozenset({"document", "xhr", "fetch", "websocket"})
+_watches: WeakKeyDictionary[Tab, PageWatch] = WeakKeyDictionary()
 
 
 @dataclass(slots=True)
@@ -62,16 +65,24 @@ class _Shown:
 
 
 @dataclass(eq=False)  # without slots: Playwright sets attributes on the owners of listeners
-class SearchWatch:
-    """Watches one tab from just before a search is submitted."""
+class PageWatch:
+    """Watches one tab from just before a form is submitted.
+
+    Attributes:
+        sent: the requests since then, with the texts that may have a query.
+        has_sent: one of them may have sent a form.
+    """
 
     tab: Tab
     before: _Shown
     sent: dict[object, _Sent] = field(default_factory=dict)
+    has_sent: bool = False
 
     def on_request(self, request: Request) -> None:
         """Record a request with the texts that may have the query."""
         body = (request.post_data_buffer or b"")[:BODY_BYTES].decode("utf-8", errors="replace")
+        if request.resource_type in _SENDING:
+            self.has_sent = True
         is_page = request.is_navigation_request() and request.frame.parent_frame is None
         self._add(request, _Sent([*_values_of(request.url), *_values_in(body)], is_page))
 
@@ -90,6 +101,7 @@ class SearchWatch:
         socket.on("framesent", self._on_frame)
 
     def _on_frame(self, payload: str | bytes) -> None:
+        self.has_sent = True
         text = payload if isinstance(payload, str) else payload.decode(errors="replace")
         self._add(object(), _Sent(_values_in(text[:BODY_BYTES]), is_socket=True, is_open=False))
 
@@ -128,8 +140,15 @@ class SearchWatch:
             return "request"
         if now.url != self.before.url and any(_has(text, query) for text in _values_of(now.url)):
             return "address"
-        has_text = now.text not in ("", self.before.text)
-        return "page" if has_text else ""
+        return "page" if self.shows_other(now) else ""
+
+    def shows_other(self, now: _Shown) -> bool:
+        """Return whether the page shows another text than before."""
+        return now.text not in ("", self.before.text)
+
+    def has_reaction(self, now: _Shown) -> bool:
+        """Return whether the page requested or showed anything since."""
+        return self.has_sent or now.documents != self.before.documents or self.shows_other(now)
 
     def is_busy(self, query: str, now: _Shown) -> bool:
         """Return whether the page, or a request with the query, waits for an answer."""
@@ -155,9 +174,25 @@ class SearchWatch:
         return now.loading > (self.before.loading if now.documents == self.before.documents else 0)
 
 
-async def watch_search(tab: Tab) -> None:
-    """Watch a tab from now on, just before a search is submitted."""
-    SearchWatch(tab, await _shown(tab)).start()
+async def watch(tab: Tab) -> None:
+    """Watch a tab from now on, just before a form is submitted."""
+    PageWatch(tab, await _shown(tab)).start()
+
+
+async def has_reacted(tab: Tab) -> bool | None:
+    """Return whether a watched page requested or showed anything since, within REACTION_SECONDS
+    from now; None if it is not watched. Ends the watch.
+    """
+    watch = _watches.get(tab)
+    if watch is None:
+        return None
+    until = time.monotonic() + REACTION_SECONDS
+    try:
+        while not (reacted := watch.has_reaction(await _shown(tab))) and time.monotonic() < until:
+            await asyncio.sleep(POLL_SECONDS)
+        return reacted
+    finally:
+        watch.stop()
 
 
 async def confirm_search(
@@ -184,9 +219,7 @@ async def confirm_search(
         watch.stop()
 
 
-async def _wait_for_results(
-    watch: SearchWatch, query: str, seconds: float
-) -> tuple[str, list[str]]:
+async def _wait_for_results(watch: PageWatch, query: str, seconds: float) -> tuple[str, list[str]]:
     began = still_since = time.monotonic()
     last = await _shown(watch.tab)
     while True:

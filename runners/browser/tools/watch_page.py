@@ -1,0 +1,27 @@
+"""The tool `watch_page`: watch what the run's page requests and shows after a submit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.browser.interaction.page_watch import watch
+from runners.browser.interaction.run_tab import lease_run_tab
+from runners.tools.base import Closed, Effect, ToolContext
+from runners.tools.registry import tool
+
+
+class WatchPage(Closed):
+    """No arguments."""
+
+
+@tool("watch_page", kind="browser", effect=Effect.READ, timeout_ms=20_000)
+async def watch_page(args: WatchPage, ctx: ToolContext) -> Mapping[str, Any]:
+    """Watch what the run's page requests and shows from now on.
+
+    Call it right before a search or form is submitted: confirm_search and wait_for say what
+    happened.
+    """
+    async with lease_run_tab(ctx) as tab:
+        await watch(tab)
+        return {"watching": True}
