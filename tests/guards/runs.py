@@ -6,6 +6,12 @@ from __future__ import annotations
 
 from tests.guards.guard import Guard, Patch, Sql
 
+_SEARCHES = "tests/runs/task_templates/test_searches_that_did_not_happen.py"
+_HTTP_ERRORS = "tests/runs/task_templates/test_http_error_pages.py"
+_WHOLE_TEXTS = "tests/runs/task_templates/test_whole_texts.py"
+_LOGINS = "tests/runs/task_templates/test_login_keep_session.py"
+_FORMS = "tests/runs/task_templates/test_submit_and_verify.py"
+_REPLAYS = "tests/runs/task_templates/test_replay_success_path.py"
 _LEASES = (
     Guard(
         "lease-epoch",
@@ -2925,6 +2931,70 @@ _TOTALS = (
     ),
 )
 
+_TEMPLATES = (
+    Guard(
+        "searches-need-evidence",
+        "A search of which nothing shows that it happened fails",
+        Patch(
+            "runners/browser/interaction/page_watch.py",
+            old='        if self.with_query(query):\n            return "request"\n',
+            new='        return "request"\n',
+        ),
+        failing_test=f"{_SEARCHES}::test_a_field_that_does_nothing_is_a_failed_search[alone]",
+    ),
+    Guard(
+        "http-errors-fail",
+        "A page with an HTTP error status fails its step",
+        Patch(
+            "runs/task_templates/page_inputs.py",
+            old='    if status < 400 or inputs.get("onHttpError") == "keep":\n',
+            new="    if status:\n",
+        ),
+        failing_test=f"{_HTTP_ERRORS}::test_a_page_that_the_server_does_not_have_is_a_failed_item",
+    ),
+    Guard(
+        "whole-texts-are-kept",
+        "A run keeps the whole text of a page, not only what its answer shows",
+        Patch(
+            "runs/task_templates/page_inputs.py",
+            old='    return {"whole": True} | (',
+            new='    return {"whole": False} | (',
+        ),
+        failing_test=f"{_WHOLE_TEXTS}::test_a_cut_text_says_so_and_where_to_read_on",
+    ),
+    Guard(
+        "refused-logins-fail",
+        "A login page that still asks for a password after the submit is a failed login",
+        Patch(
+            "runners/browser/tools/check_login.py",
+            old="            raise await _seems_refused(sign, page, ctx)\n",
+            new="            await _seems_refused(sign, page, ctx)\n",
+        ),
+        failing_test=f"{_LOGINS}::test_a_page_that_still_asks_for_a_password_is_a_failed_login",
+    ),
+    Guard(
+        "indicators-that-held-before",
+        "A success indicator that held before the submit is no evidence",
+        Patch(
+            "runs/task_templates/builtin/submit_and_verify.py",
+            old='        shows_nothing = met is None or (met and page.get("heldBefore"))\n',
+            new="        shows_nothing = met is None\n",
+        ),
+        failing_test=f"{_FORMS}::test_an_indicator_that_held_before_the_submit_is_no_success",
+    ),
+    Guard(
+        "replayed-conditions",
+        "A replayed step that waits for a condition fails if it does not become true",
+        Patch(
+            "runs/task_templates/builtin/replay_success_path.py",
+            old="        _check_condition(name, output)\n",
+            new="",
+        ),
+        failing_test=f"{_REPLAYS}::"
+        "test_a_step_that_did_not_reach_what_it_reached_before_fails[a condition]",
+    ),
+)
+
 GUARDS = (
     *_LEASES,
     *_CLAIMS,
@@ -2947,4 +3017,5 @@ GUARDS = (
     *_STATE_MACHINE,
     *_CONSTRAINTS,
     *_TOTALS,
+    *_TEMPLATES,
 )

@@ -36,7 +36,7 @@ _ENCODINGS = ("utf-8", "gb18030", "latin-1")  # of a query in an address
 _NO_WORD = re.compile(r"[\W_]+")
 # Kinds of requests that may send a form; images, styles and beacons do not.
 _SENDING = frozenset({"document", "xhr", "fetch", "websocket"})
-_watches: WeakKeyDictionary[Tab, PageWatch] = WeakKeyDictionary()
+_watches: WeakKeyDictionary[Tab, SubmitWatch] = WeakKeyDictionary()
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class _Shown:
 
 
 @dataclass(eq=False)  # without slots: Playwright sets attributes on the owners of listeners
-class PageWatch:
+class SubmitWatch:
     """Watches one tab from just before a form is submitted.
 
     Attributes:
@@ -176,7 +176,7 @@ class PageWatch:
 
 async def watch(tab: Tab) -> None:
     """Watch a tab from now on, just before a form is submitted."""
-    PageWatch(tab, await _shown(tab)).start()
+    SubmitWatch(tab, await _shown(tab)).start()
 
 
 async def has_reacted(tab: Tab) -> bool | None:
@@ -219,7 +219,9 @@ async def confirm_search(
         watch.stop()
 
 
-async def _wait_for_results(watch: PageWatch, query: str, seconds: float) -> tuple[str, list[str]]:
+async def _wait_for_results(
+    watch: SubmitWatch, query: str, seconds: float
+) -> tuple[str, list[str]]:
     began = still_since = time.monotonic()
     last = await _shown(watch.tab)
     while True:
