@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import mcp_types as types
 import orjson
 
+from artifacts.chunks import CHUNK_MAX, read_chunk
+from decisions.identity.principals import Principal
+from decisions.infra.threads import in_thread
 from decisions.validation.json_schema import schema_of
-from mcp_server.tools.registry import McpTool, McpToolCall, Schema, readable
-from runners.actions.catalogue import ACTIONS, OBSERVE, Action
+from mcp_server.tools.changed_lines import changed_lines
+from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema, readable
+from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, Action
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_actions
 from runs.direct_calls.browser_actions import ActionOutcome, perform_action
@@ -116,10 +120,29 @@ async def _call(name: str, call: McpToolCall) -> types.CallToolResult:
     )
     if connection is not None:
         connection.session_id = done.session_id
-    return _answer(name, done)
+    result = _answer(name, done, connection, is_part=bool(args.get("full") or args.get("from")))
+    if name == SCREENSHOT.name and done.outcome["ok"]:
+        picture = await in_thread(_picture, call.principal, done.outcome["result"]["artifactId"])
+        result.content.extend(picture)
+    return result
 
 
-def _answer(name: str, done: ActionOutcome) -> types.CallToolResult:
+def _picture(principal: Principal, artifact_id: str) -> list[types.ImageContent]:
+    """Return a stored screenshot for models with vision; none if it exceeds a chunk."""
+    chunk = read_chunk(principal=principal, artifact_id=artifact_id, offset=0, limit=CHUNK_MAX)
+    if not chunk["complete"]:
+        return []
+    return [types.ImageContent(data=chunk["data"], mime_type=chunk["mimeType"])]
+
+
+def _answer(
+    name: str, done: ActionOutcome, connection: Connection | None, *, is_part: bool
+) -> types.CallToolResult:
+    """Return the result of a call.
+
+    Args:
+        is_part: it observed a part of the page, or all of it in full: then nothing is left out.
+    """
     outcome, page = done.outcome, done.outcome.get("page")
     if not outcome["ok"]:
         answer = {**outcome["error"], **_named(outcome, "newTab"), "sessionId": done.session_id}
@@ -131,7 +154,12 @@ def _answer(name: str, done: ActionOutcome) -> types.CallToolResult:
         answer["sessionId"] = done.session_id
     texts = [orjson.dumps(answer).decode()] if answer else []
     if isinstance(page, Mapping):
-        texts.append(page_text(page))
+        lines = str(page["text"]).split("\n")
+        if connection is not None and not is_part:
+            url, before = connection.pages.get(done.session_id, ("", []))
+            connection.pages[done.session_id] = str(page["url"]), lines
+            lines = changed_lines(before, lines) if url == page["url"] else lines
+        texts.append(page_text(page, lines))
     return types.CallToolResult(
         content=[types.TextContent(text=text) for text in texts], is_error=not outcome["ok"]
     )
@@ -141,12 +169,14 @@ def _named(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value[name] for name in names if name in value}
 
 
-def page_text(page: Mapping[str, Any]) -> str:
-    """Return an observation as text between the lines that mark it as untrusted."""
+def page_text(page: Mapping[str, Any], lines: Sequence[str]) -> str:
+    """Return an observation, with these lines of its text, between the lines that mark it as
+    untrusted.
+    """
     facts = [str(page["title"]), str(page["scroll"])]
     if page.get("status") is not None:
         facts.append(f"HTTP {page['status']}")
-    lines = [" | ".join(filter(None, facts)), str(page["text"])]
+    lines = [" | ".join(filter(None, facts)), *lines]
     lines += [f"{name}: {json.dumps(page[name])}" for name in _EVENTS if page.get(name)]
     if (cut := page.get("cut")) is not None:
         lines.append(f"({cut['left']} more: {OBSERVE.name} with from={cut['next']})")

@@ -34,10 +34,12 @@ class Connection:
 
     Attributes:
         session_id: the browser session of the last browser action.
+        pages: by session, the URL and the lines of the page that the last answer showed.
         offered_decisions: decisions whose confirmation page the host was requested to offer.
     """
 
     session_id: str | None = None
+    pages: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     offered_decisions: set[int | str] = field(default_factory=set)
 
 

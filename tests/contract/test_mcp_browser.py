@@ -178,3 +178,30 @@ def test_the_agent_goes_on_from_the_page_of_a_host(
     assert Run.objects.get(id=run["runId"]).task_id == task.id
     assert "# Sign in" in str(tool_results(model.requests[1])[0])
     assert act(browsing, "browser_type", xpath="//input", text="a")[0]["typed"] is True
+
+
+def test_lines_that_did_not_change_are_left_out_unless_all_are_requested(
+    browsing: Host, page_server: PageServer
+) -> None:
+    rows = "".join(f"<li><a href=/{number}>Row {number}</a>" for number in range(20))
+    url = page_server.add("/long", f"<title>Long</title><ul>{rows}</ul>{FORM}")
+    _, whole = act(browsing, "task_start", url=url)
+    _, page = act(browsing, "browser_click", clickId=click_id(whole, 'button "Sign in"'))
+    assert "Row 7" not in page
+    assert " unchanged lines)" in page
+    assert "Welcome" in page
+    observed = browsing.call("browser_observe", {"full": True})["result"]["content"]
+    assert "Row 7" in observed[0]["text"]
+
+
+def test_a_screenshot_is_a_picture(browsing: Host, page_server: PageServer) -> None:
+    act(browsing, "task_start", url=page_server.add("/form", FORM))
+    result = browsing.call("browser_screenshot", {})["result"]
+    text, picture = result["content"]
+    assert json.loads(text["text"])["artifactId"]
+    assert (picture["type"], picture["mimeType"][:6]) == ("image", "image/")
+
+
+def test_callers_cannot_run_the_template_of_the_actions(browsing: Host) -> None:
+    call = {"templateId": "session_action", "inputs": {"action": "task_start", "args": {}}}
+    assert refused(browsing, "run_task_template", **call)["errorCode"] == "TEMPLATE_NOT_FOUND"

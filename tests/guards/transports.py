@@ -15,6 +15,7 @@ MCP_ENDED_CALLS = "tests/contract/test_mcp_http_disconnects.py"
 MCP_RESOURCES = "tests/contract/test_mcp_resources.py"
 MCP_ANSWERS = "tests/contract/test_mcp_server_failures.py"
 MCP_TARGETS = "tests/contract/test_mcp_targets.py"
+MCP_BROWSER = "tests/contract/test_mcp_browser.py"
 MCP_BUDGET = "tests/contract/test_answer_size_limits.py"
 MCP_PROCESS = "tests/mcp_server/stdio/test_process.py"
 ACCESS = "tests/decisions/api/test_access.py"
@@ -1153,6 +1154,59 @@ _MCP_STDIO_GUARDS = (
     ),
 )
 
+_MCP_BROWSER_GUARDS = (
+    Guard(
+        "mcp-page-marks",
+        "A page cannot end the marks around its own text",
+        Patch(
+            "mcp_server/tools/browser_tools.py",
+            old='body = _FENCE.sub(r"<\\1untrusted_page", "\\n".join(lines))',
+            new='body = "\\n".join(lines)',
+        ),
+        failing_test=f"{MCP_BROWSER}::test_text_of_the_page_cannot_end_its_marks",
+    ),
+    Guard(
+        "mcp-person-had-page",
+        "An action chosen for the page as it was before a takeover is not performed",
+        Patch(
+            "runs/task_templates/builtin/session_action.py",
+            old="if was_taken_over and action.effect != Effect.READ:",
+            new="if False:",
+        ),
+        failing_test=f"{MCP_BROWSER}::test_no_action_is_performed_while_a_person_has_the_page",
+    ),
+    Guard(
+        "mcp-typed-text",
+        "What a host types is not stored in the messages of the session's task",
+        Patch(
+            "runs/direct_calls/browser_actions.py",
+            old="orjson.dumps(event['args'])",
+            new="orjson.dumps(dict(self.args))",
+        ),
+        failing_test=f"{MCP_BROWSER}::test_a_host_acts_on_pages_that_each_answer_shows",
+    ),
+    Guard(
+        "mcp-unlisted-template",
+        "Callers cannot run a template that only this program submits",
+        Patch(
+            "runs/task_templates/registry.py",
+            old="if template is None or (is_listed and not template.is_listed):",
+            new="if template is None:",
+        ),
+        failing_test=f"{MCP_BROWSER}::test_callers_cannot_run_the_template_of_the_actions",
+    ),
+    Guard(
+        "mcp-operator-link",
+        "An agent's host cannot decide with the link to a confirmation's page",
+        Patch(
+            "decisions/views/confirmation_page.py",
+            old="if not request.user.has_perm(MAY_DECIDE):",
+            new="if False:",
+        ),
+        failing_test="tests/contract/test_mcp_elicitation.py::"
+        "test_agreeing_to_open_the_page_of_a_confirmation_confirms_nothing[auto]",
+    ),
+)
 _REST_GUARDS = (
     Guard(
         "rest-token",
@@ -2007,6 +2061,7 @@ GUARDS = (
     *_MCP_ACCESS_GUARDS,
     *_MCP_MESSAGE_GUARDS,
     *_MCP_STDIO_GUARDS,
+    *_MCP_BROWSER_GUARDS,
     *_REST_GUARDS,
     *_STREAM_GUARDS,
     *_SOCKET_GUARDS,
