@@ -7,7 +7,6 @@ outlives the caller's process, and a message to its task lets the agent go on fr
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -75,9 +74,7 @@ async def perform_action(
     used_session_id, run_id = await in_thread(_submit, principal, name, args, session_id)
     wait_s = min(MAX_WAIT_S, _timeout_ms(name) / 1000 + 2)
     # A host that stops waiting cancels nothing: the action ends by itself.
-    run = await asyncio.shield(
-        wait_run(principal=with_run_scopes(principal), run_id=run_id, wait_s=wait_s)
-    )
+    run = await wait_run(principal=with_run_scopes(principal), run_id=run_id, wait_s=wait_s)
     return ActionOutcome(used_session_id, run_id, _outcome_of(run))
 
 

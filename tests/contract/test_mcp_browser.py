@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
+from mcp_server.http.application import McpApplication
 from mcp_server.toolsets import browser
 from runners.actions.catalogue import ACTIONS
 from runs.conversations.services import resume_task, take_over_task
 from runs.models import Run, Task, TaskMessage
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost, structured
+from tests.contract.mcp_http_host import HEADERS
 from tests.support.agent.agent_goals import tool_results
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageServer
+from tests.support.rest.rest import bearer
 
 pytest_plugins = [
     "tests.support.workspace.workspace_fixtures",
@@ -205,3 +210,49 @@ def test_a_screenshot_is_a_picture(browsing: Host, page_server: PageServer) -> N
 def test_callers_cannot_run_the_template_of_the_actions(browsing: Host) -> None:
     call = {"templateId": "session_action", "inputs": {"action": "task_start", "args": {}}}
     assert refused(browsing, "run_task_template", **call)["errorCode"] == "TEMPLATE_NOT_FOUND"
+
+
+@pytest.mark.usefixtures("background_worker")
+def test_over_http_each_call_names_its_session(
+    page_server: PageServer, settings: Any, token: str
+) -> None:
+    settings.CONTINUITY_MCP_TOOLSETS = TOOLSETS
+    url = page_server.add("/form", FORM)
+
+    async def go() -> list[dict[str, Any]]:
+        application = McpApplication()
+        await application.start()
+        transport = httpx.ASGITransport(application)
+        headers = {**HEADERS, **bearer(token)}
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1", headers=headers, timeout=60
+        ) as client:
+            calls: list[tuple[str, dict[str, Any]]] = [
+                ("task_start", {"url": url}),
+                ("browser_observe", {}),
+            ]
+            answers = []
+            for name, arguments in calls:
+                params = {"name": name, "arguments": arguments}
+                body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                response = await client.post("/mcp", json=body)
+                answers.append(json.loads(response.text.partition("data: ")[2])["result"])
+        await application.close()
+        return answers
+
+    started, observed = asyncio.run(go())
+    assert not started["isError"], started
+    assert observed["isError"]
+    assert "sessionId" in json.loads(observed["content"][0]["text"])["message"]
+
+
+def test_calls_at_the_same_time_are_performed_one_after_the_other(
+    browsing: Host, page_server: PageServer
+) -> None:
+    counter = "<button onclick='n.textContent=+n.textContent+1'>Add</button><p id=n>0</p>"
+    _, page = act(browsing, "task_start", url=page_server.add("/counter", counter))
+    add = {"clickId": click_id(page, 'button "Add"')}
+    started = [browsing.start_call("browser_click", add) for _ in range(3)]
+    assert not any(browsing.answer_to(each)["result"]["isError"] for each in started)
+    observed = browsing.call("browser_observe", {"full": True})["result"]["content"][0]["text"]
+    assert "\n3\n" in observed
