@@ -88,6 +88,14 @@ def test_a_host_acts_on_pages_that_each_answer_shows(
     assert not TaskMessage.objects.filter(content__contains="hunter22").exists()
 
 
+def test_the_page_is_shown_after_scrolling_too(browsing: Host, page_server: PageServer) -> None:
+    markup = "<title>Long</title><p style='height:300vh'>Top</p><button>Far</button>"
+    act(browsing, "task_start", url=page_server.add("/long", markup))
+    scrolled, page = act(browsing, "browser_scroll", to="bottom")
+    assert scrolled["atEnd"] is True
+    assert 'button "Far"' in page
+
+
 def test_another_host_goes_on_with_the_session_id(
     browsing: Host, page_server: PageServer, principal: Principal
 ) -> None:

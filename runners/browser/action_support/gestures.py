@@ -89,8 +89,7 @@ async def press_keys(
         raise document_gone("before the key was pressed", effect="none") from None
     require_found(answer, target, tab.page.url)
     interactor.check_url(answer["url"])
-    element = LocatedElement({}, None, "none", False, "", answer["url"], documents)
-    is_current = interactor.document_check(element)
+    is_current = interactor.document_check_for(answer["url"], documents)
     for pressed in range(times):
         pressing = (
             device.press_key(key, is_current)
@@ -119,7 +118,8 @@ async def select_options(
     """
     field = await interactor.locate(target, "field")
     try:
-        answer = await interactor.run("selectOptions", options)
+        with effect_unknown():
+            answer = await interactor.run("selectOptions", options)
     except ContextLost:
         raise document_gone("while its options were selected", effect="unknown") from None
     problem = answer.get("problem")

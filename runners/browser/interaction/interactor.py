@@ -82,7 +82,7 @@ class Interactor:
             NavigationTimeout, PageCrashed: As `click`.
         """
         with effect_unknown():
-            is_current = self._document_check(self.tab.page.url, self.tab.documents)
+            is_current = self.document_check_for(self.tab.page.url, self.tab.documents)
             try:
                 clicking = self._device.click(x, y, is_current)
                 await self.tab.perform(clicking, seconds=self.seconds_left(INPUT_SECONDS))
@@ -104,7 +104,9 @@ class Interactor:
             if field.way in ("toggle", "radio"):
                 return field, await self._toggle(field, value)
             if field.way == "choice":
-                require_option(await self.run("chooseOption", value), field)
+                with effect_unknown():
+                    chosen = await self.run("chooseOption", value)
+                require_option(chosen, field)
             elif field.way == "set":
                 await self._set(field, value)
             elif field.way in ("text", "rich"):
@@ -152,9 +154,13 @@ class Interactor:
 
     def document_check(self, element: LocatedElement) -> DocumentCheck:
         """Return a function that checks that the page still shows the element's document."""
-        return self._document_check(element.url, element.documents)
+        return self.document_check_for(element.url, element.documents)
 
-    def _document_check(self, url: str, documents: int) -> DocumentCheck:
+    def document_check_for(self, url: str, documents: int) -> DocumentCheck:
+        """Return a function that checks that the page still shows the document of this URL, which
+        was the tab's `documents`-th.
+        """
+
         def is_current() -> bool:
             self.check_url(url)
             return self.tab.documents == documents and not self.tab.is_leaving
@@ -228,7 +234,8 @@ class Interactor:
         return [f"“{label}” was clicked, but its state did not change."] if is_same else []
 
     async def _set(self, field: LocatedElement, value: str) -> None:
-        shown = (await self.run("setValue", value))["value"]
+        with effect_unknown():
+            shown = (await self.run("setValue", value))["value"]
         if value and not shown:
             raise InvalidTarget(
                 f"The {field.match['type']} field “{field.match['label']}” does not accept this"

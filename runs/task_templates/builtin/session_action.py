@@ -67,8 +67,7 @@ class SessionAction(TaskTemplate):
         """Return the step of the action and, if it may change the page, that of the observation."""
         action = ACTIONS[inputs["action"]]
         planned = [StepPlan(action.name, {"kind": ACTION}, action.effect)]
-        changes_page = action.effect != Effect.READ or action.name == TASK_START.name
-        if changes_page and action.name != TASK_STOP.name:
+        if action.may_change_page(inputs["args"]) and action.name != TASK_STOP.name:
             planned.append(StepPlan(PAGE, {"kind": PAGE}))
         return planned
 

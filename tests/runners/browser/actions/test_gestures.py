@@ -197,3 +197,28 @@ def test_what_does_not_take_these_options_is_left_as_it_is(
     error = page.error("select", xpath="//select|//input", options=options)
     assert (error["errorCode"], error["details"]["reason"]) == ("INVALID_PARAMETER", reason)
     assert not [one for one in page.log if one.startswith("change")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("event", "action", "params"),
+    [
+        ("mouseover", "hover", {"xpath": "//button"}),
+        ("keydown", "press_key", {"xpath": "//button", "key": "a"}),
+        ("pointerdown", "drag", {"xpath": "//button", "dx": 20}),
+        ("change", "select", {"xpath": "//select", "options": ["Two"]}),
+        ("change", "type", {"xpath": "//select", "text": "Two"}),
+    ],
+)
+def test_a_page_that_hangs_because_of_the_input_leaves_the_effect_unknown(
+    reader: Reader, page_server: PageServer, event: str, action: str, params: dict[str, Any]
+) -> None:
+    page = start_on_markup(
+        reader,
+        page_server,
+        "<button id=b style='position:fixed;bottom:0;right:0'>Hang</button><select><option>One"
+        "<option>Two</select><script>for (const one of document.querySelectorAll('button,select'))"
+        f" one.addEventListener('{event}', () => {{ for (;;); }})</script>",
+    )
+    error = page.error(action, **params)
+    assert (error["errorCode"], error["details"]["effect"]) == ("NAVIGATION_TIMEOUT", "unknown")
