@@ -24,10 +24,10 @@ class PageEvents:
         page.on("pageerror", lambda error: self.add("consoleErrors", str(error)))
 
     def add(self, kind: EventKind, text: str) -> None:
-        """Add an event; of many of a kind, the newest are kept."""
-        kept = self._texts.setdefault(kind, [])
-        kept.append(" ".join(text.split())[:TEXT_LIMIT])
-        del kept[:-KEPT]
+        """Add an event; of many of a kind, the newest are kept, the same text once."""
+        line = " ".join(text.split())[:TEXT_LIMIT]
+        others = [other for other in self._texts.get(kind, ()) if other != line]
+        self._texts[kind] = [*others, line][-KEPT:]
 
     def take(self) -> dict[EventKind, list[str]]:
         """Return the texts since the last call, by kind; kinds without any are left out."""
@@ -46,4 +46,6 @@ class PageEvents:
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self.add("consoleErrors", message.text)
+            is_request = message.text.startswith("Failed to load resource")
+            where = f" {message.location['url']}" if is_request else ""
+            self.add("consoleErrors", f"{message.text}{where}")

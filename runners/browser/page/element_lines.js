@@ -5,10 +5,10 @@ const MESSAGE_LIMIT = 80;
 
 const quoted = (text) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 
-// A hidden checkbox or radio button is used through its label.
-const hiddenToggleOf = (element) => {
+// A hidden checkbox, radio button or file field is used through its label.
+const hiddenControlOf = (element) => {
   const control = tagOf(element) === "label" ? element.control : null;
-  if (!control || !TOGGLES.has(typeOfElement(control))) return null;
+  if (!control || !(TOGGLES.has(typeOfElement(control)) || control.type === "file")) return null;
   return visible(control) && boxOf(control).width >= 1 ? null : control;
 };
 
@@ -33,6 +33,14 @@ const valueWords = (element, type, state, secrets) => {
   return [secrets.fields.has(element) && state.value ? `= ${MASK}` : `= ${quoted(state.value ?? "")}`];
 };
 
+// The values that a text field suggests.
+const suggestionWords = (element) => {
+  const options = tagOf(element) === "input" && element.list ? [...element.list.options] : [];
+  if (!options.length) return [];
+  const labels = options.slice(0, OPTIONS_LIMIT).map((option) => option.value || option.label);
+  return [optionWords({ options: labels, moreOptions: options.length - labels.length })];
+};
+
 const stateWords = (element, state) => {
   const words = ["checked", "selected", "pressed", "required", "readonly", "current"]
     .filter((name) => state[name]).map((name) => (state[name] === "mixed" ? `${name}=mixed` : name));
@@ -50,14 +58,14 @@ const hintWords = (element, label, state) => {
 };
 
 const elementWords = (element, secrets) => {
-  const control = hiddenToggleOf(element) ?? element;
+  const control = hiddenControlOf(element) ?? element;
   const type = typeOfElement(control);
   const names = attributeNames(control);
   const label = labelOf(control, type, names) || (isTextField(control) ? textBefore(control) : "");
   const state = stateOf(control, type, names, secrets);
   return [
     kindWord(control, type), ...(label ? [quoted(label)] : []), ...valueWords(control, type, state, secrets),
-    ...hintWords(control, label, state), ...stateWords(control, state),
+    ...suggestionWords(control), ...hintWords(control, label, state), ...stateWords(control, state),
     ...(state.href ? [`→ ${shorten(state.href, LINE_ADDRESS_LIMIT)}`] : []),
   ].join(" ");
 };

@@ -2,9 +2,9 @@
 const OBSERVED_LIMIT = 2000;
 const seenIds = (globalThis.continuitySeenIds ??= { last: null, earlier: null });
 
-const toggleLabels = (roots) => boxesOf(roots, "label", (element) => hiddenToggleOf(element) !== null);
+const labelsOfHidden = (roots) => boxesOf(roots, "label", (element) => hiddenControlOf(element) !== null);
 const observed = (roots) => {
-  const boxes = [...boxesOf(roots), ...boxesOf(roots, MAY_LOOK_CLICKABLE, looksClickable), ...toggleLabels(roots)];
+  const boxes = [...boxesOf(roots), ...boxesOf(roots, MAY_LOOK_CLICKABLE, looksClickable), ...labelsOfHidden(roots)];
   const byElement = new Map(boxes.map((box) => [box.element, box]));
   for (const element of byElement.keys()) {
     if (tagOf(element) === "label" && element.control && byElement.has(element.control)) byElement.delete(element);
@@ -15,6 +15,7 @@ const observed = (roots) => {
   for (const { element, bounds } of byElement.values()) {
     if (isInert(element)) continue;
     const visibility = visibilityOf(element);
+    if (isDot(bounds) && visibility !== "shown") continue;
     if (isOverlaidNow && visibility !== "shown" && !isFixed(element)) behind.add(element);
     else listed.push({ element, bounds, visibility });
   }

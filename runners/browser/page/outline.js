@@ -17,6 +17,9 @@ const levelOf = (element, tag) => {
 };
 // A text that begins like a line of an element, a heading or a gap is marked, so that a page cannot imitate them.
 const textLine = (text) => (/^[[#…\\]/.test(text) ? `\\${text}` : text);
+// Texts for screen readers alone are clipped to a dot.
+const isDot = ({ width, height }) => width > 0 && width <= 1 && height <= 1;
+const isClipped = (element) => isDot(boxOf(element)) && getComputedStyle(element).overflow !== "visible";
 const isInViewport = (node) => {
   const box = boxOf(node);
   const [from, to] = [inTop(node, box), inTop(node, { x: box.right, y: box.bottom })];
@@ -93,7 +96,8 @@ class Outline {
   }
 
   visitElement(element, tag) {
-    if (attr(element, "aria-hidden") === "true" || hasAttr(element, "inert") || !visible(element) || this.omitted.has(element)) return;
+    if (attr(element, "aria-hidden") === "true" || hasAttr(element, "inert") || !visible(element)) return;
+    if (this.omitted.has(element) || isClipped(element)) return;
     if (this.listed.has(element)) this.visitListed(element);
     else if (tag === "img") this.addText(` ${attr(element, "alt") ?? ""} `, element);
     else if (tag === "br" || tag === "hr") this.addText(" ", element);
@@ -118,7 +122,8 @@ class Outline {
   addRest(element) {
     const text = lineOfText(element, PARAGRAPH_LIMIT);
     if (text.length <= LABEL_LIMIT) return;
-    this.waiting.push({ text: textLine(text), isText: true, inView: isInViewport(element) });
+    const shown = shorten(text, LABEL_LIMIT).length - 1; // without the ellipsis
+    this.waiting.push({ text: textLine(text.slice(shown).trim()), isText: true, inView: isInViewport(element) });
   }
 
   hasListedInside(element) {

@@ -147,15 +147,28 @@ def test_a_covered_element_says_so(reader: Reader, page_server: PageServer) -> N
     assert lines(page) == ['[1] button "A" covered']
 
 
-def test_a_hidden_checkbox_is_observed_at_its_label(
+def test_hidden_controls_are_observed_at_their_labels(
     reader: Reader, page_server: PageServer
 ) -> None:
     page = start_on_markup(
-        reader, page_server, "<input type=checkbox id=c hidden><label for=c>Dark mode</label>"
+        reader,
+        page_server,
+        "<input type=checkbox id=c hidden><label for=c>Dark mode</label>"
+        "<label>Photo<input type=file hidden></label>",
     )
-    assert lines(page) == ['[1] checkbox "Dark mode"']
+    file = '[2] input file "Photo" = ""'
+    assert lines(page) == ['[1] checkbox "Dark mode"', file]
     page("click", clickId=1)
-    assert lines(page) == ['[1] checkbox "Dark mode" checked']
+    assert lines(page) == ['[1] checkbox "Dark mode" checked', file]
+
+
+def test_suggestions_are_observed_and_what_only_screen_readers_see_is_not(
+    reader: Reader, page_server: PageServer
+) -> None:
+    dot = "position:absolute;width:1px;height:1px;overflow:hidden;clip:rect(0 0 0 0)"
+    field = "<input aria-label=City list=l><datalist id=l><option>Paris<option>Rome</datalist>"
+    page = start_on_markup(reader, page_server, f"<a href=/x style='{dot}'>Skip</a>{field}")
+    assert without_numbers("\n".join(lines(page))) == ['input "City" = "" {Paris|Rome}']
 
 
 def test_a_long_page_says_where_it_is_scrolled_to_and_shows_what_is_in_view(
@@ -200,7 +213,7 @@ def test_positions_and_paths_come_where_they_are_requested(
 def test_what_the_page_did_since_the_last_observation_is_reported_once(
     reader: Reader, page_server: PageServer
 ) -> None:
-    script = "console.error('broken', 3); alert('Hello'); window.open('/other')"
+    script = "console.error('broken', 3); console.error('broken', 3); alert('Hello'); window.open('/other')"
     page = start_on_markup(reader, page_server, f'<button onclick="{script}">Go</button>')
     page.click("Go")
     seen = page("observe")
