@@ -22,6 +22,7 @@ from decisions.validation.json_schema import schema_of
 from mcp_server.tools.changed_lines import changed_lines
 from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema, readable
 from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, Action
+from runners.actions.untrusted_page import fence_page
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_actions
 from runs.direct_calls.browser_actions import ActionOutcome, perform_action
@@ -31,7 +32,6 @@ _COMMON_ARGUMENTS = frozenset({"tabId", "clickId", "xpath", "strategy", "dialog"
 _LEFT_OUT = frozenset({"description", "default"})
 _DESCRIPTION_MAX = 150
 _ARGUMENT_MAX = 60  # characters of the description of an argument
-_FENCE = re.compile(r"<(/?)(untrusted-page)", re.IGNORECASE)
 _SESSION: Schema = {"type": "string"}
 _EVENTS = ("dialogs", "downloads", "windows", "consoleErrors")  # of an observation
 
@@ -180,6 +180,4 @@ def page_text(page: Mapping[str, Any], lines: Sequence[str]) -> str:
     lines += [f"{name}: {json.dumps(page[name])}" for name in _EVENTS if page.get(name)]
     if (cut := page.get("cut")) is not None:
         lines.append(f"({cut['left']} more: {OBSERVE.name} with from={cut['next']})")
-    body = _FENCE.sub(r"<\1untrusted_page", "\n".join(lines))
-    url = _FENCE.sub("", json.dumps(page["url"]))
-    return f"<untrusted-page url={url}>\n{body}\n</untrusted-page>"
+    return fence_page("\n".join(lines), page["url"])

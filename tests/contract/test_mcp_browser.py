@@ -77,6 +77,7 @@ def test_a_host_acts_on_pages_that_each_answer_shows(
     assert started["url"] == url
     assert page.startswith(f'<untrusted-page url="{url}">\n')
     assert "# Sign in" in page
+    assert act(browsing, "browser_scroll", to="bottom")[1].startswith("<untrusted-page")
     _, page = act(browsing, "browser_type", clickId=click_id(page, "Password"), text="hunter22")
     assert "hunter22" not in page
     clicked, page = act(browsing, "browser_click", clickId=click_id(page, 'button "Sign in"'))

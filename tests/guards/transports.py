@@ -1157,13 +1157,13 @@ _MCP_STDIO_GUARDS = (
 _MCP_BROWSER_GUARDS = (
     Guard(
         "mcp-page-marks",
-        "A page cannot end the marks around its own text",
+        "The text of a page that a host gets is marked as untrusted",
         Patch(
             "mcp_server/tools/browser_tools.py",
-            old='body = _FENCE.sub(r"<\\1untrusted_page", "\\n".join(lines))',
-            new='body = "\\n".join(lines)',
+            old='return fence_page("\\n".join(lines), page["url"])',
+            new='return "\\n".join(lines)',
         ),
-        failing_test=f"{MCP_BROWSER}::test_text_of_the_page_cannot_end_its_marks",
+        failing_test=f"{MCP_BROWSER}::test_a_host_acts_on_pages_that_each_answer_shows",
     ),
     Guard(
         "mcp-person-had-page",
