@@ -96,6 +96,18 @@ WAIT_FOR_TEXT = Action(
     "browser_wait_for_text", params.BrowserWaitForText, results.TextAwaited, Effect.READ, 30_000
 )
 
+LIST_TABS = Action("browser_list_tabs", params.BrowserListTabs, results.TabList, Effect.READ, 5_000)
+SWITCH_TAB = Action(
+    "browser_switch_tab",
+    params.BrowserSwitchTab,
+    results.TabShown,
+    Effect.AT_LEAST_ONCE,
+    5_000,
+)
+CLOSE_TAB = Action(
+    "browser_close_tab", params.BrowserCloseTab, results.TabClosed, Effect.AT_LEAST_ONCE, 10_000
+)
+
 ACTIONS: Mapping[str, Action] = {
     action.name: action
     for action in (
@@ -119,5 +131,8 @@ ACTIONS: Mapping[str, Action] = {
         DRAG,
         FIND_TEXT,
         WAIT_FOR_TEXT,
+        LIST_TABS,
+        SWITCH_TAB,
+        CLOSE_TAB,
     )
 }

@@ -25,7 +25,7 @@ class InvalidTaskTab(ToolFailed):
     """The tab is not the task's."""
 
     code = "INVALID_TASK_TAB"
-    recovery = "Use the tabId that the last task_start of this task returned."
+    recovery = "Use details.taskTabId, or another tabId of browser_list_tabs."
 
 
 class TaskTabClosed(ToolFailed):

@@ -344,3 +344,19 @@ class BrowserWaitForText(Closed):
     text: SearchedText
     gone: StrictBool = Field(default=False, description="Wait until the text has disappeared.")
     timeout_ms: Whole = Field(default=10_000, ge=1, le=30_000, alias="timeoutMs")
+
+
+class BrowserListTabs(Closed):
+    """No parameters."""
+
+
+class BrowserSwitchTab(Closed):
+    """The tab to show."""
+
+    tab_id: TabId
+
+
+class BrowserCloseTab(Closed):
+    """The tab to close."""
+
+    tab_id: TabId

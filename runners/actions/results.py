@@ -260,3 +260,32 @@ class TextAwaited(ActionResult):
     """The text has appeared, or disappeared."""
 
     found: bool
+
+
+class OpenTab(Closed):
+    """A tab of the task; `current` is the one that was used last."""
+
+    tab_id: int = Field(alias="tabId")
+    url: str
+    title: str | None = None
+    current: Literal[True] | None = None
+
+
+class TabList(ActionResult):
+    """The task's tabs, in the order of their opening."""
+
+    tabs: list[OpenTab]
+
+
+class TabShown(ActionResult):
+    """The tab that is current now."""
+
+    tab_id: int = Field(alias="tabId")
+    url: str
+    title: str | None = None
+
+
+class TabClosed(TabShown):
+    """The tab was closed; the others are the fields of the tab that is current now."""
+
+    closed: Literal[True] = True

@@ -53,6 +53,7 @@ _DOWNLOADS = "tests/runners/browser/actions/test_downloads.py"
 _GO_BACK = "tests/runners/browser/actions/test_go_back.py"
 _DRAGGING = "tests/runners/browser/actions/test_drag.py"
 _ACTION_CATALOGUE = "tests/runners/actions/test_catalogue.py"
+_OPENED_TABS = "tests/runners/browser/actions/test_tabs.py"
 _ELEMENT_INDEX = "tests/runners/browser/actions/test_dom_index.py"
 _OBSERVE = "tests/runners/browser/actions/test_observe.py"
 _ACTION_PAGES = "tests/runners/browser/actions/test_reading_actions.py"
@@ -1692,6 +1693,26 @@ _BROWSER = (
         "test_the_next_document_gets_no_answer_that_was_meant_for_the_last_one",
     ),
     Guard(
+        "task-tabs-at-most",
+        "A task has at most 20 tabs; further windows are closed",
+        Patch(
+            "runners/browser/action_support/task_tab.py",
+            "if len(self.open) + len(self._keeping) > MAX_TABS:",
+            "if False:",
+        ),
+        failing_test=f"{_OPENED_TABS}::test_more_windows_than_a_task_may_have_are_closed",
+    ),
+    Guard(
+        "task-tabs-kept-by-tasks-only",
+        "A window that a page opens stays open only while a task works on that page",
+        Patch(
+            "runners/browser/action_support/task_tab.py",
+            "        self.tab.set_popup_handler(None)\n",
+            "",
+        ),
+        failing_test=f"{_OPENED_TABS}::test_a_stopped_task_keeps_no_windows",
+    ),
+    Guard(
         "popups",
         "A window that a page opens is closed",
         Patch(
@@ -1891,7 +1912,7 @@ _BROWSER = (
         "A click whose connection broke after it began is not repeated",
         Patch(
             "runners/browser/action_support/input_strategy.py",
-            "            if isinstance(cause, CdpLost):\n                raise\n",
+            "        if isinstance(cause, CdpLost):\n            raise\n",
             "",
         ),
         failing_test=f"{_INPUT_LOST}::test_a_text_whose_session_is_lost_after_it_started_is_not_written_again"
@@ -1932,8 +1953,8 @@ _BROWSER = (
         "An action works on the tab of its own task only",
         Patch(
             "runners/browser/action_support/task_tab.py",
-            "if isinstance(stored, TaskTab) and stored.tab_id != tab_id:",
-            "if False:",
+            "return next((task for task in self._all if task.tab_id == tab_id), None)",
+            "return self._all[0]",
         ),
         failing_test=f"{_TASK_TABS}::test_every_action_uses_the_tab_of_its_own_task[browser_click]",
     ),

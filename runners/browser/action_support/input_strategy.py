@@ -13,7 +13,7 @@ from runners.browser.action_support.dom_input import DomInput
 from runners.browser.action_support.task_tab import TaskTab, check_frames, check_page_address
 from runners.browser.interaction.input_device import InputDevice
 from runners.browser.interaction.interactor import Interactor
-from runners.browser.interaction.run_tab import interactor_for
+from runners.browser.interaction.run_tab import RESERVE_SECONDS, interactor_for
 from runners.browser.session.crashes import DialogAnswer
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
@@ -54,18 +54,30 @@ async def with_input_strategy(
 
     task.tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
     try:
-        if not by_cdp:
-            return await interact(interactor(DomInput(task.tab))), False, []
-        try:
-            result = await interact(interactor(CdpInput(task.tab, await task.attach())))
-        except (NotDispatched, CdpPermissionDenied, CdpUnavailable) as cause:
-            task.detach()
-            if isinstance(cause, CdpLost):
-                raise
-            return await _with_dom_input(interact, interactor(DomInput(task.tab)), cause)
-        return result, True, []
+        outcome = await _interact(task, interact, interactor, by_cdp=by_cdp)
     finally:
         task.last_input_at = time.monotonic()
+    await task.wait_for_windows(ctx.deadline - RESERVE_SECONDS)
+    return outcome
+
+
+async def _interact(
+    task: TaskTab,
+    interact: Interaction[Result],
+    interactor: Callable[[InputDevice], Interactor],
+    *,
+    by_cdp: bool,
+) -> tuple[Result, bool, list[str]]:
+    if not by_cdp:
+        return await interact(interactor(DomInput(task.tab))), False, []
+    try:
+        result = await interact(interactor(CdpInput(task.tab, await task.attach())))
+    except (NotDispatched, CdpPermissionDenied, CdpUnavailable) as cause:
+        task.detach()
+        if isinstance(cause, CdpLost):
+            raise
+        return await _with_dom_input(interact, interactor(DomInput(task.tab)), cause)
+    return result, True, []
 
 
 async def _with_dom_input(

@@ -1,11 +1,14 @@
-"""The tab of a task: the run tab under the id that task_start assigned (S1 §4.7).
+"""The tabs of a task: the run tab under the id that task_start assigned (S1 §4.7), and the tabs
+that its pages opened.
 
-It outlives a run if its browser session does.
+They outlive a run if its browser session does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -28,11 +31,16 @@ from runners.network.address import check_address
 from runners.tools.base import ToolContext
 
 if TYPE_CHECKING:
-    from playwright.async_api import CDPSession
+    from playwright.async_api import CDPSession, Page
 
     from runners.browser.session.session import OpenBrowserSession
 
-TASK_TAB = "the task's tab"
+TASK_TABS = "the task's tabs"
+MAX_TABS = 20
+MIN_TAB_ID, TAB_IDS = 100_000, 900_000_000  # random, so that a lost worker's id is not reused
+WINDOW_SECONDS = 1.0  # until a window that a page opened is one of the task's tabs
+TITLE_SECONDS = 0.5
+POLL_SECONDS = 0.02
 EMPTY_PAGE = "about:blank"
 ATTACH_SECONDS = 4.0
 
@@ -47,6 +55,7 @@ class TaskTab:
         picture_scale: pixels of the last screenshot per CSS pixel: clicks by x and y are in its
             pixels.
         events: what the page did by itself since its last observation.
+        windows_kept: how many of `tab.windows_opened` have become tabs, or were closed.
     """
 
     tab: Tab
@@ -54,6 +63,7 @@ class TaskTab:
     next_click_id: int = 1
     last_input_at: float = 0.0
     picture_scale: float = 1.0
+    windows_kept: int = 0
     window_id: int | None = None
     events: PageEvents = field(init=False)
     _cdp: CDPSession | None = None
@@ -90,10 +100,77 @@ class TaskTab:
         if self.tab.is_leaving or time.monotonic() < self.last_input_at + GRACE_SECONDS:
             await wait_for_next_document(self.tab, until)
 
-    async def close(self) -> None:
-        """Drop the CDP session, which ends with its page, and keep no more downloads."""
+    async def wait_for_windows(self, until: float) -> None:
+        """Wait shortly until the windows that the page has opened are tabs of the task."""
+        until = min(until, time.monotonic() + WINDOW_SECONDS)
+        while self.windows_kept < self.tab.windows_opened and time.monotonic() < until:
+            await asyncio.sleep(POLL_SECONDS)
+        self.windows_kept = self.tab.windows_opened  # a window of the same name is used again
+
+    def release(self) -> None:
+        """Drop the CDP session, which ends with its page; keep no more downloads and windows."""
         self.detach()
         self.tab.downloads.is_keeping = False
+        self.tab.set_popup_handler(None)
+
+
+class TaskTabs:
+    """All tabs of a task: the one that task_start opened, and those that their pages opened."""
+
+    def __init__(self, session: OpenBrowserSession, tab: Tab) -> None:
+        self._session = session
+        self._all: list[TaskTab] = []
+        self._keeping: set[asyncio.Task[None]] = set()
+        self._add(tab)
+
+    @property
+    def open(self) -> list[TaskTab]:
+        """The tabs that are open, in the order of their opening."""
+        return [task for task in self._all if task.tab.is_alive]
+
+    @property
+    def current(self) -> TaskTab:
+        """The tab that the live page shows; it may be lost."""
+        shown = (task for task in self._all if self._session.is_run_tab(task.tab))
+        return next(shown, self._all[-1])
+
+    def find(self, tab_id: int) -> TaskTab | None:
+        """Return the tab of this id, open or lost; None if it is not the task's."""
+        return next((task for task in self._all if task.tab_id == tab_id), None)
+
+    async def close(self) -> None:
+        """Release the tabs; their pages end with the session."""
+        for task in self._all:
+            task.release()
+
+    def _add(self, tab: Tab) -> TaskTab:
+        task = TaskTab(tab, MIN_TAB_ID + secrets.randbelow(TAB_IDS))
+        self._all.append(task)
+        tab.downloads.is_keeping = True
+        tab.set_popup_handler(lambda popup: self._on_popup(task, popup))
+        return task
+
+    def _on_popup(self, opener: TaskTab, popup: Page) -> None:
+        keeping = asyncio.create_task(self._keep(opener, popup))
+        self._keeping.add(keeping)
+        keeping.add_done_callback(self._keeping.discard)
+
+    async def _keep(self, opener: TaskTab, popup: Page) -> None:
+        try:
+            if len(self.open) + len(self._keeping) > MAX_TABS:
+                await popup.close()
+                opener.tab.add_notice(
+                    f"The page opened a new window, which was closed: a task has at most {MAX_TABS}"
+                    " tabs; browser_close_tab closes one."
+                )
+                return
+            task = self._add(await self._session.keep_popup(popup))
+            url = popup.url if popup.url.startswith("http") else "an empty page"
+            opener.tab.add_notice(f"The page opened the tab {task.tab_id} with {url[:500]}.")
+        except browser_errors():
+            opener.tab.add_notice("The page opened a new window, which is closed again.")
+        finally:
+            opener.windows_kept += 1
 
 
 async def _opened(opening: object) -> CDPSession:
@@ -106,38 +183,56 @@ async def _opened(opening: object) -> CDPSession:
         raise CdpUnavailable("The browser could not attach to the tab.") from None
 
 
+def task_tabs(session: OpenBrowserSession | None) -> TaskTabs | None:
+    """Return the session's task tabs, if a task was started in it."""
+    stored = None if session is None else session.resources.get(TASK_TABS)
+    return stored if isinstance(stored, TaskTabs) else None
+
+
 def current_task_tab(session: OpenBrowserSession | None) -> TaskTab | None:
-    """Return the session's task tab, if it has one that is alive."""
-    stored = None if session is None else session.resources.get(TASK_TAB)
-    return stored if isinstance(stored, TaskTab) and stored.tab.is_alive else None
+    """Return the session's current task tab, if it has one that is alive."""
+    tabs = task_tabs(session)
+    return tabs.current if tabs is not None and tabs.current.tab.is_alive else None
+
+
+def find_task_tab(ctx: ToolContext, tab_id: int) -> tuple[OpenBrowserSession, TaskTabs, TaskTab]:
+    """Return the session, the task's tabs, and the one of this id.
+
+    Raises:
+        InvalidTaskTab: The id belongs to another tab, or to one that is closed while others of the
+            task are open.
+        TaskTabClosed: No tab of the task is open.
+    """
+    session, tabs = ctx.browser, task_tabs(ctx.browser)
+    task = None if tabs is None else tabs.find(tab_id)
+    if tabs is not None and (task is None or (not task.tab.is_alive and tabs.open)):
+        raise InvalidTaskTab(
+            f"The tab {tab_id} is not this task's, or is closed.",
+            details={"taskTabId": tabs.current.tab_id},
+        )
+    if session is None or tabs is None or task is None or not task.tab.is_alive:
+        raise TaskTabClosed("The task has no tab any more.", details={"tabId": tab_id})
+    return session, tabs, task
 
 
 @contextlib.asynccontextmanager
 async def task_tab(
     ctx: ToolContext, tab_id: int, *, settled: bool = False
 ) -> AsyncIterator[TaskTab]:
-    """Lease the task's tab.
+    """Lease a tab of the task, which becomes the current one.
 
     Args:
         settled: wait for the navigation that the last input started, if any.
 
     Raises:
-        InvalidTaskTab: The id belongs to another tab.
-        TaskTabClosed: The tab does not exist any more, or it was lost meanwhile.
+        InvalidTaskTab, TaskTabClosed: As `find_task_tab`; or it was lost meanwhile.
         OwnPage: It shows a page of this product, itself or in a frame.
         AddressNotAllowed: It shows a page that this caller may not read.
         NavigationTimeout: The next document did not load.
     """
-    session = ctx.browser
-    stored = None if session is None else session.resources.get(TASK_TAB)
-    if isinstance(stored, TaskTab) and stored.tab_id != tab_id:
-        raise InvalidTaskTab(
-            f"The tab {tab_id} is not this task's.", details={"taskTabId": stored.tab_id}
-        )
-    task = current_task_tab(session)
-    if session is None or task is None:
-        raise TaskTabClosed("The task has no tab any more.", details={"tabId": tab_id})
-    with lost_page_as_closed_tab(task):
+    session, tabs, task = find_task_tab(ctx, tab_id)
+    with lost_page_as_closed_tab(task, tabs):
+        await session.switch_run_tab(task.tab)
         # `fresh`, because a later run of the same task continues with its page.
         async with session.run_tab(fresh=True) as tab:
             if tab is not task.tab:
@@ -150,11 +245,17 @@ async def task_tab(
 
 
 @contextlib.contextmanager
-def lost_page_as_closed_tab(task: TaskTab) -> Iterator[None]:
-    """Raise TaskTabClosed for a page that is lost inside."""
+def lost_page_as_closed_tab(task: TaskTab, tabs: TaskTabs | None = None) -> Iterator[None]:
+    """Raise TaskTabClosed for a page that is lost inside; InvalidTaskTab if others are open."""
     try:
         yield
     except PageCrashed as lost:
+        if tabs is not None and tabs.open:
+            details = {**lost.details, "taskTabId": tabs.current.tab_id}
+            raise InvalidTaskTab(
+                f"The tab {task.tab_id} was closed, perhaps by its page because of this action.",
+                details=details,
+            ) from None
         raise TaskTabClosed(
             "The task's tab was closed, or its page died.",
             details={"tabId": task.tab_id, **lost.details},
@@ -164,6 +265,15 @@ def lost_page_as_closed_tab(task: TaskTab) -> Iterator[None]:
 def page_notices(task: TaskTab, ctx: ToolContext) -> list[str]:
     """Return warnings about what the page did by itself since the last warnings."""
     return [ctx.mask(notice) for notice in task.tab.take_notices()]
+
+
+async def title_of(task: TaskTab, ctx: ToolContext) -> str | None:
+    """Return the title of the tab's page; None if it has none, or does not answer soon."""
+    try:
+        title = await asyncio.wait_for(task.tab.page.title(), TITLE_SECONDS)
+    except browser_errors():
+        return None
+    return ctx.mask(" ".join(title.split()))[:200] or None
 
 
 def check_frames(tab: Tab) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,8 +15,9 @@ from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.page_ready import open_address
 from runners.browser.action_support.task_tab import (
     EMPTY_PAGE,
-    TASK_TAB,
+    TASK_TABS,
     TaskTab,
+    TaskTabs,
     check_page_address,
     current_task_tab,
     lost_page_as_closed_tab,
@@ -31,7 +31,6 @@ from runners.errors import ToolFailed
 from runners.network.address import check_address
 from runners.tools.base import ToolContext
 
-MIN_TAB_ID, TAB_IDS = 100_000, 900_000_000  # random, so that a lost worker's id is not reused
 WINDOW_SECONDS = 5.0
 
 
@@ -101,14 +100,12 @@ async def _open_address(tab: Tab, url: str, *, until: float) -> tuple[str, list[
 
 
 def _task_of(session: OpenBrowserSession, tab: Tab) -> TaskTab:
-    """Return the session's task tab for this tab; create it if there is none."""
+    """Return the session's task tab for this tab; start a new task if there is none."""
     current = current_task_tab(session)
     if current is not None and current.tab is tab:
         return current
-    task = TaskTab(tab, MIN_TAB_ID + secrets.randbelow(TAB_IDS))
-    session.resources[TASK_TAB] = task
-    tab.downloads.is_keeping = True
-    return task
+    tabs = session.resources[TASK_TABS] = TaskTabs(session, tab)
+    return tabs.current
 
 
 async def _window_of(task: TaskTab) -> int:

@@ -9,19 +9,19 @@ from runners.actions.catalogue import TASK_STOP
 from runners.actions.parameters import TaskStop
 from runners.actions.registration import action
 from runners.actions.results import TaskStopped
-from runners.browser.action_support.task_tab import TASK_TAB
+from runners.browser.action_support.task_tab import TASK_TABS
 from runners.tools.base import ToolContext
 
 
 @action(TASK_STOP, kind="browser")
 async def task_stop(args: TaskStop, ctx: ToolContext) -> Mapping[str, Any]:
-    """End the work on the task's tab: it accepts no actions until task_start is called again.
-    `closeTab` closes it too. Safe to call again.
+    """End the work on the task's tabs: they accept no actions until task_start is called again.
+    `closeTab` closes them too. Safe to call again.
     """
     if ctx.browser is not None:
-        task = ctx.browser.resources.pop(TASK_TAB, None)
-        if task is not None:
-            await task.close()
+        tabs = ctx.browser.resources.pop(TASK_TABS, None)
+        if tabs is not None:
+            await tabs.close()
         if args.close_tab:
             await ctx.browser.close_run_tab()
     return TaskStopped().as_output()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Dialog, Page
 
     DialogHandler = Callable[[Dialog], None]
+    PopupHandler = Callable[[Page], None]
 
 Result = TypeVar("Result")
 
@@ -46,12 +47,15 @@ class PageWatch:
     Attributes:
         dialogs: a sentence for each dialog since `reset_counts`.
         dialog_handler: receives the page's dialogs instead, while a person has taken over the page.
+        popup_handler: receives the windows that the page opens instead, else they are closed; not
+            while a person has taken over the page, who sees this page only.
     """
 
     def __init__(self, page: Page) -> None:
         self._failure: asyncio.Future[ToolFailed] = asyncio.get_running_loop().create_future()
         self.dialogs: list[str] = []
         self.dialog_handler: DialogHandler | None = None
+        self.popup_handler: PopupHandler | None = None
         self._dialog_answer: DialogAnswer | None = None
         self._dialogs = 0
         self._popups = 0
@@ -61,6 +65,11 @@ class PageWatch:
         page.on("popup", self._on_popup)
         page.on("crash", self._on_crash)
         page.on("close", lambda _: self.fail(browser_lost()))
+
+    @property
+    def keeps_popups(self) -> bool:
+        """Whether windows that the page opens stay open."""
+        return self.popup_handler is not None and self.dialog_handler is None
 
     @property
     def is_lost(self) -> bool:
@@ -177,6 +186,9 @@ class PageWatch:
         self._popups += 1
         if self._popups > MAX_POPUPS:
             self.fail(flood_failure("popups", MAX_POPUPS))
+        elif self.popup_handler is not None and self.dialog_handler is None:
+            self.popup_handler(popup)
+            return
         popup.on("popup", self._on_popup)
         popup.on("dialog", self._on_dialog)
         self.run_in_background(popup.close())

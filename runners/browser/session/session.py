@@ -72,6 +72,7 @@ class OpenBrowserSession:
         self._tabs: list[Tab] = []
         self._closings: set[asyncio.Task[None]] = set()
         self._run_tab: Tab | None = None
+        self._opened_tabs: list[Tab] = []  # those that pages of the run tab opened
         self._run_tab_owner = ""  # the run whose pages it shows
         self._run_tab_lock = asyncio.Lock()
         self._check_browser = False  # something failed: check the browser before a tab is reused
@@ -150,11 +151,49 @@ class OpenBrowserSession:
         self._run_tab = self._reuse() or await self._wait_for_new()
 
     async def close_run_tab(self) -> None:
-        """Close the run tab, if there is one, once no call uses it."""
+        """Close the run tab and the tabs that it opened, if any, once no call uses them."""
         async with self._run_tab_lock:
-            tab, self._run_tab = self._run_tab, None
+            for opened in self._opened_tabs:
+                self._close_tab(opened)
+            tab, self._run_tab, self._opened_tabs = self._run_tab, None, []
             if tab is not None:
                 self._close_tab(tab).add_done_callback(lambda _: self._slots.release())
+
+    def is_run_tab(self, tab: Tab) -> bool:
+        """Return whether this is the run tab."""
+        return tab is self._run_tab
+
+    async def keep_popup(self, popup: Page) -> Tab:
+        """Make a window that a page of the run tab opened a tab beside it.
+
+        Raises what the browser raises; the window is closed then.
+        """
+        failed_connections = self._proxy.failed_connections if self._proxy else None
+        tab = await Tab.of_page(popup, failed_connections)
+        tab.run_id, tab.requested_url = self.run_id, popup.url
+        self._tabs.append(tab)
+        self._opened_tabs.append(tab)
+        return tab
+
+    async def switch_run_tab(self, tab: Tab) -> None:
+        """Make a tab that the run tab opened the run tab, once no call uses that."""
+        async with self._run_tab_lock:
+            if self._run_tab is not None and tab in self._opened_tabs:
+                self._opened_tabs[self._opened_tabs.index(tab)] = self._run_tab
+                self._run_tab = tab
+
+    async def close_opened_tab(self, tab: Tab) -> None:
+        """Close one of several tabs of the run; if it is the run tab, another one becomes that."""
+        async with self._run_tab_lock:
+            self._replace_run_tab(tab)
+            if tab in self._opened_tabs:
+                self._opened_tabs.remove(tab)
+                await asyncio.shield(self._close_tab(tab))
+
+    def _replace_run_tab(self, lost: Tab) -> None:
+        if lost is self._run_tab and self._opened_tabs:
+            self._run_tab = self._opened_tabs[-1]
+            self._opened_tabs[-1] = lost
 
     @property
     def is_closed(self) -> bool:
@@ -233,6 +272,7 @@ class OpenBrowserSession:
         context, self._context = self._context, None
         self._free.clear()
         self._run_tab = None
+        self._opened_tabs.clear()
         if context is not None:
             await wait_closed(context.close())
         if self._closings:
@@ -296,6 +336,7 @@ class OpenBrowserSession:
                 self.renewals += 1
                 self._free.clear()
                 self._tabs.clear()
+                self._opened_tabs.clear()
             context = await self._new_context(browser)
             if self._closed.is_set():
                 await wait_closed(context.close())
@@ -321,6 +362,15 @@ class OpenBrowserSession:
 
     def _on_page(self, page: Page) -> None:
         page.on("download", lambda file: self._on_download(page, file))
+        page.on("close", self._on_page_closed)
+
+    def _on_page_closed(self, page: Page) -> None:
+        """Forget a tab that closed itself, if it is one of several of the run."""
+        for tab in [tab for tab in self._tabs if tab.page is page]:
+            self._replace_run_tab(tab)
+            if tab in self._opened_tabs:
+                self._opened_tabs.remove(tab)
+                self._tabs.remove(tab)
 
     def _on_download(self, page: Page, file: Download) -> None:
         tab = next((tab for tab in self._tabs if tab.page is page), None)

@@ -40,7 +40,7 @@ from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, Too
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Response
 
-    from runners.browser.session.crashes import DialogAnswer, DialogHandler
+    from runners.browser.session.crashes import DialogAnswer, DialogHandler, PopupHandler
     from runners.network.failed_connections import FailedConnections
 
 HANG_SECONDS = 5.0  # a page that does not answer for this long blocks the next navigation
@@ -81,6 +81,7 @@ class Tab:
         documents: the number of documents (of the page, not of frames) that it has shown.
         shown_since: when the current document was committed.
         downloads: those that its page started.
+        windows_opened: how many windows that stay open the page has requested.
         stayed_at: when a navigation last returned no page; a download may be about to start.
         is_leaving: whether a navigation to another document has started and is not committed yet.
     """
@@ -103,6 +104,7 @@ class Tab:
         self.shown_since = 0.0
         self.is_leaving = False
         self.stayed_at = 0.0
+        self.windows_opened = 0
         self._leaving_to = self._stay_notice = ""
         self._is_dirty = False
         self._committed = asyncio.Event()  # the document of the last `navigate`
@@ -132,9 +134,13 @@ class Tab:
 
         `failed_connections` are those of the context's proxy, if it has one.
         """
-        page = await context.new_page()
+        return await cls.of_page(await context.new_page(), failed_connections)
+
+    @classmethod
+    async def of_page(cls, page: Page, failed_connections: FailedConnections | None = None) -> Tab:
+        """Return the tab of an open page, as `open` does."""
         try:
-            cdp = await context.new_cdp_session(page)
+            cdp = await page.context.new_cdp_session(page)
             tree = await cdp.send("Page.getFrameTree")
             await cdp.send("Page.enable")
             script = {"source": install_at_document_start(), "worldName": WORLD}
@@ -162,6 +168,14 @@ class Tab:
         """Set the handler of the page's dialogs; None: they are dismissed."""
         self._watch.reset_counts()
         self._watch.dialog_handler = handler
+
+    def set_popup_handler(self, handler: PopupHandler | None) -> None:
+        """Set the handler of the windows that the page opens; None: they are closed."""
+        self._watch.popup_handler = handler
+
+    def add_notice(self, notice: str) -> None:
+        """Add a sentence to the next `take_notices`."""
+        self._watch.add_notice(notice)
 
     def answer_next_dialog(self, answer: DialogAnswer | None) -> None:
         """Set the answer to the next confirm or prompt of this document; None: it is dismissed."""
@@ -437,6 +451,9 @@ class Tab:
             self._watch.withdraw_notice(self._stay_notice)
 
     def _on_window_open(self, params: dict[str, Any]) -> None:
+        if self._watch.keeps_popups:
+            self.windows_opened += 1
+            return
         url = f" with {params['url'][:500]}" if params.get("url", "").startswith("http") else ""
         self._watch.add_notice(f"The page opened a new window{url}, which was closed.")
 

@@ -48,6 +48,9 @@ OURS: dict[str, tuple[list[str], list[str], int]] = {
     "browser_drag": (["tabId"], ["clickId", "dx", "dy", "toClickId", "toXpath", "xpath"], 10_000),
     "browser_find_text": (["tabId", "text"], ["scroll"], 10_000),
     "browser_wait_for_text": (["tabId", "text"], ["gone", "timeoutMs"], 30_000),
+    "browser_list_tabs": ([], [], 5_000),
+    "browser_switch_tab": (["tabId"], [], 5_000),
+    "browser_close_tab": (["tabId"], [], 10_000),
 }
 INVALID_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("browser_click", {"clickId": 1}),

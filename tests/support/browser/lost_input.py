@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.async_api import CDPSession, Error
 
-from runners.browser.action_support.task_tab import TASK_TAB, TaskTab
+from runners.browser.action_support.task_tab import TaskTab, current_task_tab
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.task_page import TaskPage
 
@@ -42,8 +42,8 @@ class ClosingSession:
 
 def task_of(reader: Reader) -> TaskTab:
     """Return the session's task tab."""
-    task = reader.session.resources[TASK_TAB]
-    assert isinstance(task, TaskTab)
+    task = current_task_tab(reader.session)
+    assert task is not None
     return task
 
 

@@ -1,4 +1,4 @@
-"""Events of a page are reported: dialogs, windows, pages that cannot be opened."""
+"""Events of a page are reported: dialogs, pages that cannot be opened."""
 
 from __future__ import annotations
 
@@ -47,17 +47,6 @@ def test_a_link_that_returns_no_document_leaves_the_page_unchanged(
     output = page("readability_extract")
     assert "Still here." in output["markdown"]
     assert "warnings" not in output
-
-
-def test_a_window_that_a_page_opens_is_reported_with_its_address(
-    reader: Reader, page_server: PageServer
-) -> None:
-    page = start_on_markup(
-        reader, page_server, "<button onclick=\"window.open('/plain')\">Open</button>"
-    )
-    url = page_server.url("/plain")
-    expected = f"The page opened a new window with {url}, which was closed."
-    assert warnings_of_click(page, "Open") == [expected]
 
 
 @pytest.mark.slow

@@ -1,0 +1,33 @@
+"""The action `browser_close_tab`: close one of several tabs of the task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runners.actions.catalogue import CLOSE_TAB
+from runners.actions.parameters import BrowserCloseTab
+from runners.actions.registration import action
+from runners.actions.results import TabClosed
+from runners.browser.action_support.task_tab import find_task_tab, title_of
+from runners.errors import InvalidTarget
+from runners.tools.base import ToolContext
+
+
+@action(CLOSE_TAB, kind="browser")
+async def browser_close_tab(args: BrowserCloseTab, ctx: ToolContext) -> Mapping[str, Any]:
+    """Close one of several tabs of the task, and return the tab that is current then. The only tab
+    is closed by task_stop.
+    """
+    session, tabs, task = find_task_tab(ctx, args.tab_id)
+    if len(tabs.open) == 1:
+        raise InvalidTarget(
+            "It is the task's only tab; task_stop with closeTab closes it.",
+            details={"tabId": task.tab_id},
+        )
+    task.release()
+    await session.close_opened_tab(task.tab)
+    current = tabs.current
+    return TabClosed(
+        tabId=current.tab_id, url=ctx.mask(current.tab.page.url), title=await title_of(current, ctx)
+    ).as_output()
