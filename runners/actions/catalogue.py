@@ -96,6 +96,7 @@ WAIT_FOR_TEXT = Action(
     "browser_wait_for_text", params.BrowserWaitForText, results.TextAwaited, Effect.READ, 30_000
 )
 
+UPLOAD = Action("browser_upload", params.BrowserUpload, results.FilesUploaded, Effect.ONCE, 20_000)
 LIST_TABS = Action("browser_list_tabs", params.BrowserListTabs, results.TabList, Effect.READ, 5_000)
 SWITCH_TAB = Action(
     "browser_switch_tab",
@@ -131,6 +132,7 @@ ACTIONS: Mapping[str, Action] = {
         DRAG,
         FIND_TEXT,
         WAIT_FOR_TEXT,
+        UPLOAD,
         LIST_TABS,
         SWITCH_TAB,
         CLOSE_TAB,

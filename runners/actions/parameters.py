@@ -13,6 +13,7 @@ from runners.tools.base import AS_WHOLE, Closed, Whole
 MAX_TEXT_LENGTH = 50_000
 MAX_XPATH_LENGTH = 2000
 MAX_SAFE_INTEGER = 2**53 - 1  # larger ones lose precision in JSON
+MAX_FILES = 10
 CLICK_ATTRIBUTE = "data-mimo_click_id"
 MAX_OPTIONS = 50  # that one browser_select selects
 MAX_SCREENS = 50
@@ -360,3 +361,33 @@ class BrowserCloseTab(Closed):
     """The tab to close."""
 
     tab_id: TabId
+
+
+class UploadedFile(Closed):
+    """A file to upload: an artifact, or a file in the project folder."""
+
+    artifact_id: StrictStr | None = Field(
+        default=None, alias="artifactId", min_length=1, max_length=64
+    )
+    path: StrictStr | None = Field(default=None, min_length=1, max_length=1000)
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if (self.artifact_id is None) == (self.path is None):
+            raise ValueError("give either artifactId or path")
+        return self
+
+
+class BrowserUpload(Closed):
+    """Which files to upload in which field."""
+
+    tab_id: TabId
+    click_id: ClickId = None
+    xpath: XPath = None
+    files: list[UploadedFile] = Field(min_length=1, max_length=MAX_FILES)
+
+    @model_validator(mode="after")
+    def _has_target(self) -> Self:
+        if self.click_id is None and self.xpath is None:
+            raise ValueError("give clickId or xpath")
+        return self

@@ -289,3 +289,17 @@ class TabClosed(TabShown):
     """The tab was closed; the others are the fields of the tab that is current now."""
 
     closed: Literal[True] = True
+
+
+class UploadedName(Closed):
+    """A file that was given to the page."""
+
+    file_name: str = Field(alias="fileName")
+    bytes: int
+
+
+class FilesUploaded(MayDownload):
+    """The page got the files; whether it sent them is its own matter."""
+
+    uploaded: Literal[True] = True
+    files: list[UploadedName]

@@ -59,6 +59,14 @@ class SaveArtifact(Protocol):
     ) -> Awaitable[str]: ...
 
 
+class ReadUpload(Protocol):
+    """Return name and bytes of an artifact or a file of the project that the run may upload."""
+
+    def __call__(
+        self, *, artifact_id: str | None, path: str | None, limit: int
+    ) -> Awaitable[tuple[str, bytes]]: ...
+
+
 class Emit(Protocol):
     """Append an event of the type `type_` to the run's log while the tool executes."""
 
@@ -78,6 +86,7 @@ class ToolContext:
         browser: the run's browser session, for tools of kind browser.
         workspace: the folder of the call and its policy, for tools of kind workspace.
         runner: the runner that executes the call, if it is not a local tool.
+        read_upload: read a file for an upload; None: the call may upload nothing.
         traceparent: trace of the call (W3C Trace Context).
         secrets: secret inputs of this call by name; never to be emitted or returned.
         mask: replaces every secret of the run in a text by `***`.
@@ -94,6 +103,7 @@ class ToolContext:
     workspace: ProjectWorkspace | None = None
     runner: RunnerTarget | None = None
     session_id: str = ""
+    read_upload: ReadUpload | None = None
     traceparent: str | None = None
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     mask: Callable[[str], str] = str

@@ -13,6 +13,7 @@ from typing import Any
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.validation.json_schema import closed
+from runners.actions.catalogue import UPLOAD
 from runners.errors import ToolFailed
 from runners.invocation.arguments import input_schema, scope_of
 from runners.llm.base import ToolSpec
@@ -81,6 +82,8 @@ def local_tool_names() -> frozenset[str]:
 
 def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
     if tool.name in AGENT_TOOLS or tool.developer or scope_of(tool) not in principal.scopes:
+        return False
+    if tool.name == UPLOAD.name and "artifacts:read" not in principal.scopes:
         return False
     if tool.kind != "workspace":
         return tool.agent_only

@@ -39,6 +39,7 @@ from runs.admission.authorization import (
 from runs.admission.first_call import FirstCall
 from runs.admission.step_calls import admit_call
 from runs.admission.targets import CallTarget
+from runs.admission.uploads import read_upload
 from runs.agent.history import HistoryMessage, messages_before
 from runs.events.types import EVENT_TYPES, EventType
 from runs.failpoints import hit
@@ -310,6 +311,7 @@ class StepRun:
             workspace=target if isinstance(target, ProjectWorkspace) else None,
             runner=target if isinstance(target, RunnerTarget) else None,
             session_id=self.run.session_id,
+            read_upload=self._read_upload,
             traceparent=self.run.options.get(TRACE) or traceparent_for(self.run.id),
             secrets=self.secrets,
             mask=self.masker.text,
@@ -321,6 +323,13 @@ class StepRun:
         hit("blob_kept")
         self.blobs.append(blob)
         return blob.artifact_id
+
+    async def _read_upload(
+        self, *, artifact_id: str | None, path: str | None, limit: int
+    ) -> tuple[str, bytes]:
+        return await self.query_run(
+            partial(read_upload, artifact_id=artifact_id, path=path, limit=limit)
+        )
 
     def emit(self, type_: str, data: Mapping[str, Any]) -> None:
         """Send an event of the step to the run's log (`runs.execution.event_buffer`).

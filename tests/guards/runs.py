@@ -2494,6 +2494,39 @@ _RETENTION = (
 
 _AGENT = (
     Guard(
+        "upload-artifact-of-workspace",
+        "An agent uploads only artifacts of its own workspace",
+        Patch(
+            "runs/admission/uploads.py",
+            old="id=artifact_id, workspace_id=run.workspace_id, tenant_id=run.tenant_id",
+            new="id=artifact_id",
+        ),
+        failing_test="tests/runs/admission/test_uploads.py::"
+        "test_an_artifact_of_the_workspace_is_read_and_one_of_another_is_not",
+    ),
+    Guard(
+        "upload-file-needs-read-file",
+        "An agent uploads a file of the project only if it may read files",
+        Patch(
+            "runs/admission/uploads.py",
+            old='READ_FILE not in run.inputs.get("tools", ())',
+            new="False",
+        ),
+        failing_test="tests/runs/admission/test_uploads.py::"
+        "test_no_file_is_read_for_a_run_without_read_file_or_where_policy_asks_for_it",
+    ),
+    Guard(
+        "upload-file-as-policy-allows",
+        "An agent uploads no file of the project if policy asks a person before it is read",
+        Patch(
+            "runs/admission/uploads.py",
+            old='.decision != "allow":',
+            new='.decision == "":',
+        ),
+        failing_test="tests/runs/admission/test_uploads.py::"
+        "test_no_file_is_read_for_a_run_without_read_file_or_where_policy_asks_for_it",
+    ),
+    Guard(
         "agent-after-a-takeover",
         "An action that the model chose for the page before a takeover is not performed",
         Patch(

@@ -11,6 +11,7 @@ from runners.browser.action_support.artifacts import store_artifact
 from runners.browser.action_support.task_tab import TaskTab, check_page_address
 from runners.browser.errors import browser_errors
 from runners.browser.files.file_text import PDF, has_text, media_type_of, text_of
+from runners.browser.interaction.page_reader import GRACE_SECONDS
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.session.downloads import Download, discard
 from runners.errors import ToolFailed
@@ -34,9 +35,8 @@ async def store_downloads(
     until = min(until or ctx.deadline, ctx.deadline - 2 * RESERVE_SECONDS)
 
     def may_start() -> bool:
-        return time.monotonic() < (
-            started + START_SECONDS if tab.is_leaving else tab.stayed_at + EVENT_SECONDS
-        )
+        ends = [task.last_input_at + GRACE_SECONDS, tab.stayed_at + EVENT_SECONDS]
+        return time.monotonic() < max(ends + [started + START_SECONDS] * tab.is_leaving)
 
     while time.monotonic() < until and (
         downloads.running or (may_start() and not downloads.has_ended)

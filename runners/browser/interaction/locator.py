@@ -28,7 +28,7 @@ _MESSAGES = {
     "hidden": "The element for {locator} is hidden.",
     "disabled": "The element for {locator} is disabled.",
     "readonly": "The field for {locator} is read-only.",
-    "file": "The field for {locator} is a file input; files cannot be uploaded.",
+    "file": "The field for {locator} is a file input; browser_upload gives it files.",
     "not_a_field": "The element for {locator} is not a field.",
     "covered": "Another element covers the element for {locator}.",
     "moving": "The element for {locator} keeps moving.",

@@ -48,6 +48,7 @@ OURS: dict[str, tuple[list[str], list[str], int]] = {
     "browser_drag": (["tabId"], ["clickId", "dx", "dy", "toClickId", "toXpath", "xpath"], 10_000),
     "browser_find_text": (["tabId", "text"], ["scroll"], 10_000),
     "browser_wait_for_text": (["tabId", "text"], ["gone", "timeoutMs"], 30_000),
+    "browser_upload": (["files", "tabId"], ["clickId", "xpath"], 20_000),
     "browser_list_tabs": ([], [], 5_000),
     "browser_switch_tab": (["tabId"], [], 5_000),
     "browser_close_tab": (["tabId"], [], 10_000),
@@ -69,6 +70,10 @@ INVALID_PARAMETERS: list[tuple[str, dict[str, Any]]] = [
     ("browser_screenshot", {"tabId": 7, "longEdge": 10}),
     ("browser_click", {"tabId": 7, "clickId": 1, "dialog": "accept"}),
     ("browser_click", {"tabId": 7, "clickId": 1, "dialog": {"text": "x"}}),
+    ("browser_upload", {"tabId": 7, "clickId": 1, "files": []}),
+    ("browser_upload", {"tabId": 7, "clickId": 1, "files": [{}]}),
+    ("browser_upload", {"tabId": 7, "clickId": 1, "files": [{"path": "a", "artifactId": "b"}]}),
+    ("browser_upload", {"tabId": 7, "files": [{"path": "a"}]}),
     ("browser_type", {"tabId": 7, "clickId": 1}),
     ("browser_type", {"tabId": 7, "clickId": 1, "text": "x" * 50_001}),
     ("browser_type", {"tabId": 7, "clickId": 1, "text": None}),
@@ -184,9 +189,15 @@ def test_actions_are_registered_but_not_listed_as_tools() -> None:
     assert get_tool("browser_click") is not None
 
 
-def test_input_and_going_back_are_not_idempotent() -> None:
+def test_input_going_back_and_uploads_are_not_idempotent() -> None:
     once = {name for name, spec in ACTIONS.items() if not spec.is_idempotent({"submit": True})}
-    ours = {"browser_select", "browser_press_key", "browser_drag", "browser_go_back"}
+    ours = {
+        "browser_select",
+        "browser_press_key",
+        "browser_drag",
+        "browser_go_back",
+        "browser_upload",
+    }
     assert once == {CLICK.name, TYPE.name} | ours
     assert TYPE.is_idempotent({"text": "x"})
 

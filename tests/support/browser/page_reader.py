@@ -29,6 +29,7 @@ class Reader:
     trust: TrustLevel = "local"
     saved: list[tuple[str, str, bytes]] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
+    uploads: dict[str, bytes] = field(default_factory=dict)
 
     def __call__(self, url: str, *, seconds: float = 40.0, **options: Any) -> Mapping[str, Any]:
         return self.wait(self.reading(url, seconds=seconds, **options))
@@ -55,6 +56,7 @@ class Reader:
             emit=lambda type_, data: None,
             browser=self.session,
             secrets=self.secrets,
+            read_upload=self._read_upload,
         )
 
     def failure(self, url: str, **options: Any) -> ToolFailed:
@@ -80,3 +82,9 @@ class Reader:
     async def _save(self, data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
         self.saved.append((kind, mime_type, data))
         return f"art_{len(self.saved)}"
+
+    async def _read_upload(
+        self, *, artifact_id: str | None, path: str | None, limit: int
+    ) -> tuple[str, bytes]:
+        name = str(artifact_id or path)
+        return name, self.uploads[name]

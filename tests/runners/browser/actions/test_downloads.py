@@ -79,7 +79,10 @@ def test_every_way_to_a_file_stores_it(
 ) -> None:
     page_server.add("/file", attached(b"\0\1\2", "file.bin"))
     page = start_on_markup(reader, page_server, markup)
-    (file,) = page.click("Get")["downloads"]
+    output = page.click("Get")
+    while "downloads" not in output:  # a slow machine starts it after the click
+        output = page("wait_for_loaded")
+    (file,) = output["downloads"]
     assert file["fileName"] == name
     assert ("text" in file) == (name != "file.bin")
 

@@ -24,6 +24,7 @@ pytest_plugins = ["tests.support.browser.browser_fixtures"]
 ARGS: dict[str, dict[str, Any]] = {
     "browser_click": {"clickId": 1},
     "browser_type": {"clickId": 1, "text": "x"},
+    "browser_upload": {"clickId": 1, "files": [{"artifactId": "a.txt"}]},
     "browser_scroll": {"screens": 1},
     "browser_select": {"clickId": 1, "options": ["x"]},
     "browser_hover": {"clickId": 1},

@@ -1,0 +1,109 @@
+"""The action `browser_upload`: give files to a field of the task's page."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runners.actions.catalogue import UPLOAD
+from runners.actions.parameters import BrowserUpload, UploadedFile
+from runners.actions.registration import action
+from runners.actions.results import FilesUploaded, UploadedName
+from runners.browser.action_support.artifacts import MAX_BYTES
+from runners.browser.action_support.downloads import store_downloads
+from runners.browser.action_support.input_strategy import with_input_strategy
+from runners.browser.action_support.task_tab import TaskTab, page_notices, task_tab
+from runners.browser.errors import browser_errors
+from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.browser.parameters import ElementReference
+from runners.errors import InvalidTarget
+from runners.tools.base import ToolContext
+
+if TYPE_CHECKING:
+    from playwright.async_api import FileChooser, FilePayload
+
+LOCATE_MS = 4000
+CHOOSER_SECONDS = 2.0  # until the page asks for files after the click
+
+
+@action(UPLOAD, kind="browser")
+async def browser_upload(args: BrowserUpload, ctx: ToolContext) -> Mapping[str, Any]:
+    """Choose files in a file field of the task's page: click the field, its label or the button
+    that asks for files, by clickId or XPath, and answer with `files`: artifacts, or files of the
+    project, up to 25 MB together. It submits no form. When it fails, details.effect tells whether
+    anything was done.
+    """
+    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    async with task_tab(ctx, args.tab_id) as task:
+        files = await _read(args.files, ctx)
+        choosing: asyncio.Future[FileChooser] = asyncio.get_running_loop().create_future()
+
+        def on_chooser(chooser: FileChooser) -> None:
+            if not choosing.done():
+                choosing.set_result(chooser)
+
+        task.tab.page.on("filechooser", on_chooser)
+        try:
+            _, _, warnings = await with_input_strategy(
+                task,
+                ctx,
+                lambda interactor: interactor.click(target),
+                by_cdp=True,
+                locate_ms=LOCATE_MS,
+            )
+            await _choose(choosing, files, task, ctx)
+        finally:
+            task.tab.page.remove_listener("filechooser", on_chooser)
+        downloads, download_warnings = await store_downloads(task, ctx)
+        warnings += download_warnings + page_notices(task, ctx)
+    names = [UploadedName(fileName=file["name"], bytes=len(file["buffer"])) for file in files]
+    return FilesUploaded(files=names, downloads=downloads, warnings=warnings).as_output()
+
+
+async def _read(files: Sequence[UploadedFile], ctx: ToolContext) -> list[FilePayload]:
+    """Return the files' contents.
+
+    Raises:
+        ToolFailed: The caller may not read one of them, or together they are too large.
+    """
+    if ctx.read_upload is None:
+        raise InvalidTarget("files: this call has no files.", details={"effect": "none"})
+    read: list[FilePayload] = []
+    left = MAX_BYTES
+    for file in files:
+        name, data = await ctx.read_upload(artifact_id=file.artifact_id, path=file.path, limit=left)
+        left -= len(data)
+        mime_type = mimetypes.guess_type(name, strict=False)[0] or "application/octet-stream"
+        read.append({"name": name, "mimeType": mime_type, "buffer": data})
+    return read
+
+
+async def _choose(
+    choosing: asyncio.Future[FileChooser],
+    files: Sequence[FilePayload],
+    task: TaskTab,
+    ctx: ToolContext,
+) -> None:
+    """Answer the page's request for files.
+
+    Raises:
+        InvalidTarget: It requested none, or only one; or it is gone. details.effect says so.
+    """
+    try:
+        chooser = await asyncio.wait_for(choosing, CHOOSER_SECONDS)
+    except TimeoutError:
+        raise InvalidTarget(
+            "The element was clicked, but the page asked for no file.",
+            details={"effect": "unknown"},
+        ) from None
+    if len(files) > 1 and not chooser.is_multiple():
+        raise InvalidTarget("The field accepts one file only.", details={"effect": "none"})
+    seconds = max(0.1, ctx.seconds_left() - 2 * RESERVE_SECONDS)
+    try:
+        await task.tab.perform(chooser.set_files(list(files)), seconds=seconds)
+    except browser_errors():
+        raise InvalidTarget(
+            "The field did not take the files in time.", details={"effect": "unknown"}
+        ) from None
