@@ -108,7 +108,7 @@ class _Action:
         """Submit its run, and return the run's id. Commits."""
         event = start_event_data({"tool": self.name, "args": self.args, "toolCallId": ""})
         content = f"{self.name} {orjson.dumps(event['args']).decode()}"
-        new_task = None if self.task else _new_task(self.owner, self.session_id, content)
+        new_task = None if self.task else _new_task(self.owner, self.session_id, self.args)
         message = UserMessage(
             self.owner,
             (self.task or new_task or Task()).id,
@@ -170,7 +170,7 @@ def _task_of(principal: Principal, session_id: str) -> Task | None:
     return tasks.first()
 
 
-def _new_task(owner: Principal, session_id: str, content: str) -> Task:
+def _new_task(owner: Principal, session_id: str, args: Mapping[str, Any]) -> Task:
     now = datetime.now(UTC)
     return Task(
         id=new_id("task_"),
@@ -179,7 +179,7 @@ def _new_task(owner: Principal, session_id: str, content: str) -> Task:
         principal_id=owner.id,
         user_id=owner.user_id,
         trust=owner.trust,
-        title=title_of(f"Browser session: {content}"),
+        title=title_of(f"Browser session {args.get('url', '')}"),
         session_id=session_id,
         created_at=now,
         updated_at=now,

@@ -97,8 +97,9 @@ class SessionAction(TaskTemplate):
             result |= page
         error = result.get("error") or {}
         outcome = "done" if result["ok"] else f"{error.get('errorCode')}: {error.get('message')}"
-        url = (result.get("page") or {}).get("url", "")
-        summary = " ".join(filter(None, (f"{inputs['action']}: {outcome}", url)))[:500]
+        url = (result.get("page") or {}).get("url")
+        shown = f"; the page is {url}" if url else ""
+        summary = f"{inputs['action']}: {outcome}{shown}"[:500]
         return Conclusion(RunStatus.SUCCEEDED, result, summary=summary)
 
 

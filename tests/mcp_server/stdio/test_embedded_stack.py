@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
+from runners.actions.catalogue import ACTIONS
 from tests.support.installation.mcp_process import MANAGE, call, connected, refused
 
 pytestmark = [pytest.mark.anyio]
@@ -73,7 +74,7 @@ async def test_an_unusable_home_is_reported_and_tried_again(env: dict[str, str])
     home = Path(env["CONTINUITY_HOME"])
     home.write_text("in the way")
     async with connected({**env, "CONTINUITY_SECRET_KEYS": "k" * 40}) as client:
-        assert len((await client.list_tools()).tools) == 32
+        assert len((await client.list_tools()).tools) == 32 + len(ACTIONS)
         error = await refused(client, "list_task_runs")
         assert (error["errorCode"], error["retryable"]) == ("EXECUTION_ERROR", True)
         assert "CONTINUITY_HOME" in error["message"]

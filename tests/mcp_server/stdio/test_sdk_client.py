@@ -17,6 +17,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 
+from runners.actions.catalogue import ACTIONS
 from tests.support.installation.mcp_process import (
     INITIALIZE,
     INITIALIZED,
@@ -58,7 +59,7 @@ async def test_the_server_announces_its_name_and_version(env: dict[str, str], mo
         experimental = client.server_capabilities.experimental
         assert experimental == {"continuity": {"continuity_mcp_version": "1.1.0"}}
         assert "run_task_template" in (client.instructions or "")
-        assert len((await client.list_tools()).tools) == 32
+        assert len((await client.list_tools()).tools) == 32 + len(ACTIONS)
 
 
 @pytest.mark.slow
