@@ -273,6 +273,7 @@ class BrowserSelect(_PointedElement):
         description="Labels or values; several, or none, only where the list allows it. Others are"
         " deselected.",
     )
+    dialog: Dialog = None
 
 
 class BrowserHover(_PointedElement):

@@ -206,7 +206,7 @@ class Scrolled(ActionResult):
     screens: int | None = None
 
 
-class OptionsSelected(ActionResult):
+class OptionsSelected(MayDownload):
     """The labels of all options that are selected now."""
 
     selected: list[str]
@@ -219,7 +219,7 @@ class Hovered(ActionResult):
     strategy: MouseStrategy
 
 
-class KeyPressed(ActionResult):
+class KeyPressed(MayDownload):
     """The key was pressed; `focus` names the element that had the focus before."""
 
     pressed: Literal[True] = True

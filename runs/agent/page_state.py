@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.actions.catalogue import ACTIONS, OBSERVE, TASK_START, TASK_STOP
-from runners.actions.errors import PagePrepFailed, TaskTabClosed
+from runners.actions.errors import InvalidTaskTab, PagePrepFailed, TaskTabClosed
 from runners.actions.page_preparation import prepare_page
 from runners.actions.retries import with_retry
 from runners.tools.base import ToolResult
@@ -127,8 +127,9 @@ async def read_tab(step: Mapping[str, Any], journal: Journal, ctx: AgentContext)
     """Prepare the tab's page (S1 §3.2), then observe it.
 
     Returns {ok, observation, result: {screenshot?, readability?, missing, warnings}, newTab?} or
-    {ok, error}; both with `timesGivenBack`. The text is stored if the observation is cut. Without
-    an observation it is in the result, and `warnings` say so.
+    {ok, error}; both with `timesGivenBack`. A tab that closed itself is replaced by the task's
+    current one, in `newTab`. The text is stored if the observation is cut. Without an observation
+    it is in the result, and `warnings` say so.
 
     Raises:
         PagePrepFailed: There is neither a screenshot nor a text of the page.
@@ -141,6 +142,9 @@ async def read_tab(step: Mapping[str, Any], journal: Journal, ctx: AgentContext)
         if opened.ok and opened.output is not None:
             fields["newTab"], tab_id = opened.output, opened.output["tabId"]
             page = await prepare_page(ctx.attempt, tab_id)
+    elif (other := _other_tab(page)) is not None:
+        fields["newTab"], tab_id = {"tabId": other}, other
+        page = await prepare_page(ctx.attempt, tab_id)
     if page.ok:
         return {"ok": True, **await _observe(tab_id, dict(page.output or {}), ctx), **fields}
     error = dict(page.error or {})
@@ -183,6 +187,15 @@ def _last_url(journal: Journal) -> str | None:
             if isinstance(source, Mapping) and str(source.get("url", "")).startswith("http"):
                 return str(source["url"])
     return None
+
+
+def _other_tab(result: ToolResult) -> int | None:
+    """Return the task's current tab, if an action failed because its own tab closed itself."""
+    error = result.error or {}
+    if error.get("errorCode") != InvalidTaskTab.code:
+        return None
+    other = error.get("details", {}).get("taskTabId")
+    return other if isinstance(other, int) else None
 
 
 def _is_closed(result: ToolResult) -> bool:

@@ -10,7 +10,7 @@ from runners.actions.results import DownloadedFile
 from runners.browser.action_support.artifacts import store_artifact
 from runners.browser.action_support.task_tab import TaskTab, check_page_address
 from runners.browser.errors import browser_errors
-from runners.browser.files.file_text import PDF, has_text, media_type_of, text_of
+from runners.browser.files.file_text import has_text, media_type_of, text_of
 from runners.browser.interaction.page_reader import GRACE_SECONDS
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.session.downloads import Download, discard
@@ -81,7 +81,7 @@ async def _store(download: Download, ctx: ToolContext, warnings: list[str]) -> D
         return stored
     stored.text = ctx.mask(text)[:TEXT_CHARACTERS]
     stored.truncated = True if len(text) > TEXT_CHARACTERS else None
-    if stored.truncated and media_type == PDF:
+    if stored.truncated and text.encode() != data:
         stored.text_artifact_id = await store_artifact(
             ctx, text.encode(), name=f"{name}.txt", mime_type="text/plain", kind="file"
         )

@@ -9,6 +9,7 @@ from runners.actions.catalogue import PRESS_KEY
 from runners.actions.parameters import BrowserPressKey
 from runners.actions.registration import action
 from runners.actions.results import KeyPressed
+from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.gestures import press_keys
 from runners.browser.action_support.input_strategy import with_input_strategy
 from runners.browser.action_support.task_tab import page_notices, task_tab
@@ -36,7 +37,11 @@ async def browser_press_key(args: BrowserPressKey, ctx: ToolContext) -> Mapping[
             locate_ms=LOCATE_MS,
             dialog=args.dialog,
         )
-        warnings += key_warnings + page_notices(task, ctx)
+        downloads, download_warnings = await store_downloads(task, ctx)
+        warnings += key_warnings + download_warnings + page_notices(task, ctx)
     return KeyPressed(
-        strategy="cdp_key" if by_cdp else "dom_events", focus=ctx.mask(focus), warnings=warnings
+        strategy="cdp_key" if by_cdp else "dom_events",
+        focus=ctx.mask(focus),
+        downloads=downloads,
+        warnings=warnings,
     ).as_output()

@@ -9,6 +9,7 @@ from runners.actions.catalogue import SELECT
 from runners.actions.parameters import BrowserSelect
 from runners.actions.registration import action
 from runners.actions.results import OptionsSelected
+from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.gestures import select_options
 from runners.browser.action_support.input_strategy import with_input_strategy
 from runners.browser.action_support.task_tab import page_notices, task_tab
@@ -31,6 +32,8 @@ async def browser_select(args: BrowserSelect, ctx: ToolContext) -> Mapping[str, 
             lambda interactor: select_options(interactor, target, args.options),
             by_cdp=False,
             locate_ms=LOCATE_MS,
+            dialog=args.dialog,
         )
-        warnings += page_notices(task, ctx)
-    return OptionsSelected(selected=selected, warnings=warnings).as_output()
+        downloads, download_warnings = await store_downloads(task, ctx)
+        warnings += download_warnings + page_notices(task, ctx)
+    return OptionsSelected(selected=selected, downloads=downloads, warnings=warnings).as_output()

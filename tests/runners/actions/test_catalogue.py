@@ -41,7 +41,7 @@ OURS: dict[str, tuple[list[str], list[str], int]] = {
         ["clickId", "maxScreens", "screens", "to", "untilNothingNew", "xpath"],
         20_000,
     ),
-    "browser_select": (["options", "tabId"], ["clickId", "xpath"], 5_000),
+    "browser_select": (["options", "tabId"], ["clickId", "dialog", "xpath"], 5_000),
     "browser_hover": (["tabId"], ["clickId", "xpath"], 5_000),
     "browser_press_key": (["key", "tabId"], ["clickId", "dialog", "times", "xpath"], 10_000),
     "browser_go_back": (["tabId"], [], 20_000),
