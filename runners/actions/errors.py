@@ -10,6 +10,7 @@
     │                           (CDP_PERMISSION_DENIED)
     ├── PagePrepFailed          neither a screenshot nor the text of the page could be read
     ├── ReadabilityTooLarge     the page's text exceeds the limit
+    ├── TextNotShown            the text to wait for did not come or go in time (NAVIGATION_TIMEOUT)
     └── ArtifactUploadFailed    the action's output could not be stored
 
 As for every other tool, an element that is gone, covered or disabled is ELEMENT_NOT_FOUND, and a
@@ -78,6 +79,13 @@ class ReadabilityTooLarge(ToolFailed):
 
     code = "READABILITY_TOO_LARGE"
     recovery = "Save the page's HTML, or a part of it by XPath, and read that in chunks."
+
+
+class TextNotShown(ToolFailed):
+    """The text to wait for did not come or go in time; a retry would wait as long again."""
+
+    code = "NAVIGATION_TIMEOUT"
+    recovery = "Look at the page; wait longer, or for another text."
 
 
 class ArtifactUploadFailed(ToolFailed):

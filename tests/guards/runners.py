@@ -1982,8 +1982,8 @@ _BROWSER = (
         "own-page-gone-back-to",
         "An agent does not go back to a page of the product",
         Patch(
-            "runners/browser/action_support/page_ready.py",
-            '    check_url(earlier["url"])\n',
+            "runners/browser/actions/browser_go_back.py",
+            '        check_page_address(earlier["url"], ctx)\n',
             "",
         ),
         failing_test=f"{_GO_BACK}::test_a_product_page_is_not_gone_back_to",

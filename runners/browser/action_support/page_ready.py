@@ -1,19 +1,16 @@
-"""Open a URL in a task's tab, or go back, and wait for the document (page/document_ready.js)."""
+"""Open a URL in a task's tab and wait for its document (page/document_ready.js)."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 from runners.browser.errors import ContextLost
 from runners.browser.session.tab import Tab
-from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, PageCrashed
+from runners.errors import NavigationFailed, NavigationTimeout
 
 EMPTY_RESPONSE = "ERR_HTTP_RESPONSE_CODE_FAILURE"
-POLL_SECONDS = 0.03
 
 
 async def open_address(tab: Tab, url: str, *, until: float) -> tuple[str, list[str]]:
@@ -32,72 +29,15 @@ async def open_address(tab: Tab, url: str, *, until: float) -> tuple[str, list[s
             raise
         status = await tab.status_of(url, seconds=_seconds_left(until))
         return "", [f"The server answered with HTTP status {status} and an empty page."]
-    return await _arrive(tab, until=until)
+    return await arrive(tab, until=until)
 
 
-async def go_back(
-    tab: Tab, *, until: float, check_url: Callable[[str], None]
-) -> tuple[str, list[str]]:
-    """Go back in the tab's history, wait until the document is parsed, and return its title and
-    warnings.
-
-    Args:
-        until: a `time.monotonic()` value.
-        check_url: raises if the page of this URL must not be opened.
+async def arrive(tab: Tab, *, until: float) -> tuple[str, list[str]]:
+    """Wait until the document to which the tab navigated is parsed; return its title and warnings.
 
     Raises:
-        InvalidTarget: The tab showed no page before; details.effect is `none`.
-        NavigationTimeout: The earlier page did not load in time; details.effect is `unknown`.
-        AddressNotAllowed, PageCrashed, ToolFailed: As `Tab.navigate`.
+        NavigationTimeout, PageCrashed, AddressNotAllowed, ToolFailed: As `open_address`.
     """
-    current, entries = await _history(tab, until)
-    earlier = entries[current - 1] if current > 0 else {"url": ""}
-    if not earlier["url"].startswith(("http:", "https:")):
-        raise InvalidTarget("The tab showed no page before this one.", details={"effect": "none"})
-    check_url(earlier["url"])
-    try:
-        await _command(tab, "Page.navigateToHistoryEntry", until, {"entryId": earlier["id"]})
-        while not await _has_left(tab, current, until):
-            await asyncio.sleep(POLL_SECONDS)
-        return await _arrive(tab, until=until)
-    except TimeoutError:
-        await tab.stop_loading()
-        raise NavigationTimeout(
-            "The earlier page did not load in time.",
-            details={"url": earlier["url"], "effect": "unknown"},
-        ) from None
-    except NavigationTimeout as late:
-        late.details["effect"] = "unknown"
-        raise
-
-
-async def _history(tab: Tab, until: float) -> tuple[int, list[dict[str, Any]]]:
-    history = await _command(tab, "Page.getNavigationHistory", until)
-    return history["currentIndex"], history["entries"]
-
-
-async def _has_left(tab: Tab, entry: int, until: float) -> bool:
-    """Return whether the tab shows another history entry, of a page or of a state of its page."""
-    try:
-        return (await _history(tab, until))[0] != entry
-    except PageCrashed:
-        if not tab.is_alive:
-            raise
-        return False  # the browser does not answer while it exchanges the page
-
-
-async def _command(
-    tab: Tab, method: str, until: float, params: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Send a command of the DevTools protocol; a TimeoutError means that the time is up."""
-    seconds = until - time.monotonic()
-    if seconds <= 0:
-        raise TimeoutError
-    answer: dict[str, Any] = await tab.perform(tab.cdp.send(method, params or {}), seconds=seconds)
-    return answer
-
-
-async def _arrive(tab: Tab, *, until: float) -> tuple[str, list[str]]:
     try:
         document = await wait_for_document(tab, wholly=False, until=until)
     except NavigationTimeout:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.actions.catalogue import WAIT_FOR_TEXT
+from runners.actions.errors import TextNotShown
 from runners.actions.parameters import BrowserWaitForText
 from runners.actions.registration import action
 from runners.actions.results import TextAwaited
 from runners.browser.action_support.element_index import run_in_all_roots
 from runners.browser.action_support.task_tab import check_page_address, page_notices, task_tab
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
-from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
 ANSWER_SECONDS = 1.0  # of the action's time, for the page's answer after the waiting
@@ -38,7 +38,7 @@ async def browser_wait_for_text(args: BrowserWaitForText, ctx: ToolContext) -> M
         check_page_address(url, ctx)
         if not answer["isMet"]:
             state = "still on" if args.gone else "not on"
-            raise NavigationTimeout(
+            raise TextNotShown(
                 f"The text “{args.text[:100]}” is {state} the page after the time to wait.",
                 details={"reason": "text", "url": url},
             )

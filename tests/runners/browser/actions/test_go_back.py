@@ -58,6 +58,27 @@ def test_a_page_that_answers_too_late_leaves_the_effect_unknown(
     assert (error["errorCode"], error["details"]["effect"]) == ("NAVIGATION_TIMEOUT", "unknown")
 
 
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (PageResponse(status=0), "The earlier page could not be opened"),
+        (PageResponse(status=204), "The server sent no page"),
+    ],
+    ids=["closed", "no content"],
+)
+def test_a_page_that_cannot_be_opened_any_more_is_an_error(
+    shared_reader: Reader, shared_page_server: PageServer, answer: PageResponse, message: str
+) -> None:
+    headers = {"Cache-Control": "no-store"}
+    url = shared_page_server.add("/gone", html("<p>Here", headers=headers))
+    page = start_on_url(shared_reader, url)
+    start_on_url(shared_reader, shared_page_server.url("/plain"), reuseExistingTab=True)
+    shared_page_server.add("/gone", answer)
+    error = page.error("go_back")
+    assert error["message"].startswith(message)
+    assert error["details"] == {"url": url, "effect": "unknown"}
+
+
 def test_a_product_page_is_not_gone_back_to(
     reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

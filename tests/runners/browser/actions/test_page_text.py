@@ -94,4 +94,5 @@ def test_a_text_that_does_not_come_or_go_in_time_is_an_error(start: Any, gone: b
     text = "here" if gone else "there"
     error = page.error("wait_for_text", text=text, gone=gone, timeoutMs=100)
     assert (error["errorCode"], error["details"]["reason"]) == ("NAVIGATION_TIMEOUT", "text")
+    assert error["retryable"] is False  # the loop would wait a second time
     assert f"“{text}” is {'still on' if gone else 'not on'} the page" in error["message"]
