@@ -265,3 +265,25 @@ def test_calls_at_the_same_time_are_performed_one_after_the_other(
     assert not any(browsing.answer_to(each)["result"]["isError"] for each in started)
     observed = browsing.call("browser_observe", {"full": True})["result"]["content"][0]["text"]
     assert "\n3\n" in observed
+
+
+def test_a_host_works_on_the_tabs_of_its_pages(browsing: Host, page_server: PageServer) -> None:
+    popup = page_server.add("/popup", "<title>Popup</title><h1>Second</h1>")
+    button = f"<button onclick=\"window.open('{popup}')\">Open</button>"
+    opener = f"<title>First</title><h1>First</h1>{button}"
+    started, page = act(browsing, "task_start", url=page_server.add("/opener", opener))
+    act(browsing, "browser_click", clickId=click_id(page, 'button "Open"'))
+    listed, _ = act(browsing, "browser_list_tabs")
+    (other,) = (tab["tabId"] for tab in listed["tabs"] if tab["tabId"] != started["tabId"])
+    _, page = act(browsing, "browser_switch_tab", tabId=other)
+    assert "# Second" in page
+    assert "# Second" in observed(browsing)
+    act(browsing, "browser_close_tab")
+    assert "# First" in observed(browsing)
+
+
+def observed(host: Host) -> str:
+    result = host.call("browser_observe", {"full": True})["result"]
+    assert not result["isError"], result
+    text: str = result["content"][0]["text"]
+    return text

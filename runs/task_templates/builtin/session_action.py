@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from runners.actions.catalogue import ACTIONS, OBSERVE, TASK_START, TASK_STOP
+from runners.actions.catalogue import ACTIONS, OBSERVE, SWITCH_TAB, TASK_START, TASK_STOP
 from runners.actions.errors import InvalidTaskTab, TaskTabClosed
 from runners.actions.retries import with_retry
 from runners.tools.base import Closed, Effect, ToolResult
@@ -67,7 +67,8 @@ class SessionAction(TaskTemplate):
         """Return the step of the action and, if it may change the page, that of the observation."""
         action = ACTIONS[inputs["action"]]
         planned = [StepPlan(action.name, {"kind": ACTION}, action.effect)]
-        if action.may_change_page(inputs["args"]) and action.name != TASK_STOP.name:
+        shows_page = action.name == SWITCH_TAB.name or action.may_change_page(inputs["args"])
+        if shows_page and action.name != TASK_STOP.name:
             planned.append(StepPlan(PAGE, {"kind": PAGE}))
         return planned
 
