@@ -1,5 +1,5 @@
-"""The files that a run may upload to a page: artifacts of its workspace, and files of the agent's
-project folder that its tool `read_file` may read.
+"""The files that a run may upload to a page: artifacts of its own task, or that its workspace got
+without a run, and files of the agent's project folder that its tool `read_file` may read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _read_artifact(run: Run, artifact_id: str, limit: int) -> tuple[str, bytes]:
     row = Artifact.objects.filter(
         id=artifact_id, workspace_id=run.workspace_id, tenant_id=run.tenant_id
     ).first()
-    if row is None or is_expired(row):
+    if row is None or is_expired(row) or not _is_of_task(row, run):
         raise InvalidTarget(f"files: there is no artifact {artifact_id[:64]}.")
     if row.size_bytes > limit:
         raise InvalidTarget(
@@ -47,6 +47,15 @@ def _read_artifact(run: Run, artifact_id: str, limit: int) -> tuple[str, bytes]:
             return row.name, bytes(file.read())
     except Refused as lost:
         raise InvalidTarget(f"files: {lost.message}") from None
+
+
+def _is_of_task(row: Artifact, run: Run) -> bool:
+    """Return whether a run of the same task stored an artifact, or the caller, without a run."""
+    if not row.run_id or row.run_id == run.id:
+        return True
+    if run.task_id is None:
+        return False
+    return Run.objects.filter(id=row.run_id, task_id=run.task_id).exists()
 
 
 def _read_file(run: Run, path: str, limit: int) -> tuple[str, bytes]:

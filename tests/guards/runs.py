@@ -2502,7 +2502,14 @@ _AGENT = (
             new="id=artifact_id",
         ),
         failing_test="tests/runs/admission/test_uploads.py::"
-        "test_an_artifact_of_the_workspace_is_read_and_one_of_another_is_not",
+        "test_an_artifact_of_the_run_is_read_and_one_of_another_workspace_is_not",
+    ),
+    Guard(
+        "upload-artifact-of-task",
+        "An agent uploads no artifact of a run of another task",
+        Patch("runs/admission/uploads.py", old=" or not _is_of_task(row, run)", new=""),
+        failing_test="tests/runs/admission/test_uploads.py::"
+        "test_an_artifact_of_another_run_is_read_only_if_that_is_of_the_same_task",
     ),
     Guard(
         "upload-file-needs-read-file",

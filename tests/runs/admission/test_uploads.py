@@ -27,11 +27,11 @@ def run(submit_goal: SubmitGoal) -> Run:
     return Run.objects.get(id=submit_goal())
 
 
-def stored_artifact(run: Run, *, workspace_id: str) -> str:
-    """Store an artifact in a workspace, and return its id."""
+def stored_artifact(run: Run, *, workspace_id: str, run_id: str) -> str:
+    """Store an artifact of a run in a workspace, and return its id."""
     blob = store_blob(b"bill", name="bill.csv", mime_type="text/csv")
     (row,) = artifact_rows(
-        [(blob, None)], tenant_id=run.tenant_id, workspace_id=workspace_id, run_id="run_other"
+        [(blob, None)], tenant_id=run.tenant_id, workspace_id=workspace_id, run_id=run_id
     )
     row.save()
     return row.id
@@ -45,12 +45,23 @@ def refusal(run: Run, *, limit: int = LIMIT, **source: str) -> str:
     return caught.value.message
 
 
-def test_an_artifact_of_the_workspace_is_read_and_one_of_another_is_not(run: Run) -> None:
-    own = stored_artifact(run, workspace_id=run.workspace_id)
+def test_an_artifact_of_the_run_is_read_and_one_of_another_workspace_is_not(run: Run) -> None:
+    own = stored_artifact(run, workspace_id=run.workspace_id, run_id=run.id)
     assert read_upload(run, artifact_id=own, path=None, limit=4) == ("bill.csv", b"bill")
     assert "has 4 bytes" in refusal(run, artifact_id=own, limit=3)
-    foreign = stored_artifact(run, workspace_id="ws_other")
+    foreign = stored_artifact(run, workspace_id="ws_other", run_id=run.id)
     assert refusal(run, artifact_id=foreign) == f"files: there is no artifact {foreign}."
+
+
+def test_an_artifact_of_another_run_is_read_only_if_that_is_of_the_same_task(
+    run: Run, submit_goal: SubmitGoal
+) -> None:
+    other = Run.objects.get(id=submit_goal())
+    artifact_id = stored_artifact(run, workspace_id=run.workspace_id, run_id=other.id)
+    assert refusal(run, artifact_id=artifact_id) == f"files: there is no artifact {artifact_id}."
+    Run.objects.filter(id__in=[run.id, other.id]).update(task_id="task_1")
+    run.refresh_from_db()
+    assert read_upload(run, artifact_id=artifact_id, path=None, limit=4)[1] == b"bill"
 
 
 def test_a_file_of_the_project_is_read_as_read_file_reads_it(run: Run, project: Path) -> None:
