@@ -26,13 +26,12 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
     """Click an element of the task's page once, by its clickId, or by its XPath if there is no
     clickId or its element is gone; or click a point of the last screenshot by x and y.
 
-    The element is scrolled into view first (this is how to scroll: click something far down). The
-    action waits shortly until it stops moving and nothing covers it; no other element is ever
-    clicked. What would open in a new tab opens in this one. A file that the click downloads is
-    stored; if its `text` is truncated, read on in the artifact. The mouse is real unless `strategy`
-    is dom_click, or real input is not available: then `warnings` say so. Fails with
-    ELEMENT_NOT_FOUND if the element is gone, covered or disabled; for other failures,
-    details.effect tells whether anything was clicked.
+    The element is scrolled into view first. The action waits shortly until it stops moving and
+    nothing covers it; no other element is ever clicked. What would open in a new tab opens in this
+    one. A file that the click downloads is stored; if its `text` is truncated, read on in the
+    artifact. The mouse is real unless `strategy` is dom_click, or real input is not available: then
+    `warnings` say so. Fails with ELEMENT_NOT_FOUND if the element is gone, covered or disabled; for
+    other failures, details.effect tells whether anything was clicked.
     """
     async with task_tab(ctx, args.tab_id) as task:
         _, by_cdp, warnings = await with_input_strategy(

@@ -24,8 +24,7 @@ BY_SCRIPT = frozenset({"choice", "set"})  # options, dates, sliders: their keys 
 @action(TYPE, kind="browser")
 async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]:
     """Replace the text of a field of the task's page, by its clickId or XPath, or without both in
-    the field that has the focus; with `submit`, press Enter there. To only press Enter, type the
-    same text again.
+    the field that has the focus; with `submit`, press Enter there.
 
     The text also selects options, sets checkboxes and dates. The keyboard is real unless `strategy`
     is dom_input, the field accepts no keys, or real input is not available: then `warnings` say so.
