@@ -39,6 +39,7 @@ PAGES = {
     "webrtc_stun_leak": """<script>p = new RTCPeerConnection({{iceServers: [
         {{urls: 'stun:{host}'}}, {{urls: 'turn:{host}', username: 'u', credential: 'c'}}]}});
         p.createDataChannel('x'); p.createOffer().then((o) => p.setLocalDescription(o))</script>""",
+    "alert_loop": "<script>for (;;) alert('again')</script>",
 }
 NAMED_HOSTS = {
     "iframe_to_rfc1918": {"10.0.0.1", "127.0.0.1"},
@@ -90,6 +91,10 @@ class FixturesSite:
             assert item["error"]["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
             assert item["error"]["details"]["cause"] == "URL_BLOCKED"
             assert hosts == [urlsplit(to).hostname]
+        elif page == "alert_loop":
+            (item,) = run["error"]["details"]["items"]
+            assert item["error"]["errorCode"] == row.expect_code
+            assert item["error"]["details"]["reason"] == "too_many_dialogs"
         else:
             assert (run["status"], hosts) == ("succeeded", [])
             warnings = " ".join(run.get("warnings", []))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -18,6 +19,7 @@ from mcp_server.toolsets import browser
 from runners.actions.catalogue import ACTIONS
 from runs.conversations.services import resume_task, take_over_task
 from runs.models import Run, Task, TaskMessage
+from runs.sessions.services import create_session
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost, structured
 from tests.contract.mcp_http_host import HEADERS
 from tests.support.agent.agent_goals import tool_results
@@ -219,6 +221,27 @@ def test_a_screenshot_is_a_picture(browsing: Host, page_server: PageServer) -> N
 def test_callers_cannot_run_the_template_of_the_actions(browsing: Host) -> None:
     call = {"templateId": "session_action", "inputs": {"action": "task_start", "args": {}}}
     assert refused(browsing, "run_task_template", **call)["errorCode"] == "TEMPLATE_NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [
+        ({"workspace_id": "elsewhere"}, "SESSION_NOT_FOUND"),
+        ({"scopes": frozenset({"runs:read", "runs:write"})}, "FORBIDDEN"),
+    ],
+    ids=["other workspace", "without the scope"],
+)
+def test_no_action_is_performed_for_callers_who_may_not_use_the_session(
+    principal: Principal, limit: dict[str, Any], code: str
+) -> None:
+    session_id = create_session(principal=principal, name="owner's")["sessionId"]
+    host = StdioHost(PrincipalTransport(replace(principal, **limit)), TOOLSETS)
+    try:
+        errors = {name: refused(host, name, sessionId=session_id)["errorCode"] for name in ACTIONS}
+    finally:
+        host.close()
+    assert set(errors.values()) == {code}, errors
+    assert not Run.objects.exists()
 
 
 @pytest.mark.usefixtures("background_worker")

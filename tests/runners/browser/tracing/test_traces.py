@@ -60,6 +60,7 @@ def pages() -> Iterator[PageServer]:
         server.add(
             "/api/me", PageResponse(b'{"token": "canary-json-0123"}', mime="application/json")
         )
+        server.add("/search", html("<title>Search</title><form><input name=q></form>"))
         yield server
 
 
@@ -232,7 +233,7 @@ def test_no_recording_is_left_on_disk(
     execute_run: ExecuteRun, search: Callable[..., str], settings: Any, trace: str
 ) -> None:
     settings.TRACE = trace
-    assert execute_run(search()).status == "succeeded"
+    assert execute_run(search("/search")).status == "succeeded"
     assert execute_run(search(searchField=MISSING)).status == "failed"
     assert not recordings_on_disk()
 
