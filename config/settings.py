@@ -205,6 +205,11 @@ LLM = llm_settings(
     ),
     max_output_tokens=home.integer(env, "CONTINUITY_LLM_MAX_OUTPUT_TOKENS", 0, minimum=0),
     context_tokens=home.integer(env, "CONTINUITY_LLM_CONTEXT_TOKENS", 100_000, minimum=2000),
+    # Whether the model gets pictures of pages, and the larger side of one in pixels.
+    vision=home.choice(env, "CONTINUITY_LLM_VISION", "auto", "on", "off"),
+    image_long_edge=home.integer(
+        env, "CONTINUITY_LLM_IMAGE_LONG_EDGE", 1568, minimum=200, maximum=16_000
+    ),
 )
 # The limits of one agent run: input and output tokens together, and US dollars (empty: no limit).
 AGENT_MAX_TOKENS = home.integer(env, "CONTINUITY_AGENT_MAX_TOKENS", 1_000_000, minimum=1)

@@ -51,6 +51,8 @@ class LlmSettings:
         max_output_tokens: of one reply; 0: the provider's default.
         context_tokens: approximate limit of what one request sends to the model.
         price: None: not configured, so costs are unknown.
+        vision: whether the model gets pictures of pages; auto: if its server is the provider's own.
+        image_long_edge: the larger side of such a picture, in pixels.
     """
 
     provider: Literal["openai", "anthropic"] = "openai"
@@ -61,6 +63,13 @@ class LlmSettings:
     max_output_tokens: int = 0
     context_tokens: int = 100_000
     price: Price | None = None
+    vision: Literal["auto", "on", "off"] = "auto"
+    image_long_edge: int = 1568
+
+    @property
+    def can_see(self) -> bool:
+        """Whether the model gets pictures."""
+        return self.vision == "on" or (self.vision == "auto" and not self.base_url)
 
     @property
     def location(self) -> str:

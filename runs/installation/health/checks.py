@@ -370,6 +370,25 @@ def check_llm() -> CheckResult:
     except ToolFailed as failed:
         recovery = "Correct CONTINUITY_LLM_…, or start the model's server; only agents need it."
         return CheckResult("bad", "llm", failed.message, recovery)
+    return _check_vision(what)
+
+
+def _check_vision(what: str) -> CheckResult:
+    """Show the model a picture, if it gets pictures of pages; `what` is found already."""
+    if not settings.LLM.can_see:
+        return CheckResult("ok", "llm", f"{what}; it gets no pictures")
+    from runners.llm.probe import probe_vision
+
+    recovery = "Set CONTINUITY_LLM_VISION=off, or CONTINUITY_LLM_MODEL to a model that sees."
+    try:
+        seen = asyncio.run(probe_vision(settings.LLM))
+    except ToolFailed as failed:
+        return CheckResult(
+            "bad", "llm", f"{what}, but not to a picture: {failed.message}", recovery
+        )
+    what = f"{what}; shown a red picture, it says {seen!r}"
+    if "red" not in seen.casefold():
+        return CheckResult("bad", "llm", what, recovery)
     return CheckResult("ok", "llm", what)
 
 

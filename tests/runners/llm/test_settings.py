@@ -126,6 +126,33 @@ def test_doctor_sends_the_model_a_short_request(model: ModelServer, settings: An
     assert model.requests[0].body["max_tokens"] == 16
 
 
+def test_pictures_are_for_the_providers_own_servers_if_not_set() -> None:
+    assert LlmSettings(model="m").can_see
+    assert not LlmSettings(model="m", base_url="http://127.0.0.1:1/v1").can_see
+    assert LlmSettings(model="m", base_url="http://127.0.0.1:1/v1", vision="on").can_see
+    assert not LlmSettings(model="m", vision="off").can_see
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize(
+    ("turn", "verdict", "expected"),
+    [
+        (Turn("Red."), "ok", "shown a red picture, it says 'Red.'"),
+        (Turn("I see none"), "bad", "it says 'I see none'"),
+        (Turn(status=400, body='{"error": {"message": "no images"}}'), "bad", "no images"),
+    ],
+)
+def test_doctor_shows_a_model_with_vision_a_picture(
+    model: ModelServer, settings: Any, provider: Any, turn: Turn, verdict: str, expected: str
+) -> None:
+    settings.LLM = LlmSettings(provider, "scripted", f"{model.url}/v1", "k", vision="on")
+    model.script = [Turn("ok"), turn]
+    finding = check_llm()
+    assert (finding.verdict, expected in finding.what) == (verdict, True), finding.what
+    assert bool(finding.recovery) == (verdict != "ok")
+    assert "iVBORw0KGgo" in str(model.requests[1].body["messages"])  # a PNG
+
+
 @pytest.mark.parametrize(
     ("turn", "expected"),
     [
