@@ -6,20 +6,36 @@ from typing import Any
 
 from django.conf import settings
 
-from runs.agent.journal_view import Journal, turns_of
+from runners.llm.base import Usage
+from runs.agent.journal_view import SUMMARY, Journal, turns_of
+
+
+def counts_of(usage: Usage) -> dict[str, Any]:
+    """Return the usage of one request as the journal stores it."""
+    counts: dict[str, Any] = {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "costUsd": usage.cost_usd,
+    }
+    if usage.cache_read_tokens or usage.cache_write_tokens:
+        counts["cacheReadTokens"] = usage.cache_read_tokens
+        counts["cacheWriteTokens"] = usage.cache_write_tokens
+    return counts | ({"estimated": True} if usage.is_estimated else {})
 
 
 def usage_of(journal: Journal) -> dict[str, Any]:
     """Return {turns, inputTokens, outputTokens, cacheReadTokens?, cacheWriteTokens?, costUsd,
-    estimated?}, summed over the run's turns.
+    estimated?}, summed over the run's turns and summaries.
 
     Input tokens include those of the server's prompt cache. costUsd is None if the cost of any turn
     is unknown.
     """
-    usages = [turn.output["usage"] for turn in turns_of(journal) if turn.output]
+    turns = [turn for turn in turns_of(journal) if turn.output]
+    summaries = [entry for entry in journal if entry.input["kind"] == SUMMARY]
+    usages = [entry.output["usage"] for entry in (*turns, *summaries) if entry.output]
     costs = [usage["costUsd"] for usage in usages]
     total: dict[str, Any] = {
-        "turns": len(usages),
+        "turns": len(turns),
         "inputTokens": sum(usage["inputTokens"] for usage in usages),
         "outputTokens": sum(usage["outputTokens"] for usage in usages),
         "costUsd": None if None in costs else round(sum(costs), 6),

@@ -16,7 +16,7 @@ from runs.agent.history import HistoryMessage
 from runs.models import Run
 
 Value = TypeVar("Value")
-TURN, CALL, PAGE = "turn", "call", "page"  # the kinds of steps
+TURN, CALL, PAGE, SUMMARY = "turn", "call", "page", "summary"  # the kinds of steps
 TAKEOVERS_ENDED = "timesGivenBack"
 TODAY = "today"
 
@@ -123,6 +123,12 @@ def known_takeovers_ended(journal: Journal) -> int:
     outputs = [entry.output or {} for entry in journal[: turns[-1] + 1]]
     known = [output[TAKEOVERS_ENDED] for output in outputs if TAKEOVERS_ENDED in output]
     return int(known[-1]) if known else 0
+
+
+def newest_summary(journal: Journal) -> Mapping[str, Any] | None:
+    """Return {summary, upTo} of the newest summary of old turns, or None."""
+    outputs = [entry.output or {} for entry in journal if entry.input["kind"] == SUMMARY]
+    return next((output for output in reversed(outputs) if output.get("summary")), None)
 
 
 def today_in(journal: Journal) -> str:

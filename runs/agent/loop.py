@@ -22,13 +22,13 @@ from django.conf import settings
 from decisions.validation.storable import storable, storable_text
 from runners.actions.catalogue import ACTIONS
 from runners.errors import ToolFailed
-from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec, Usage
+from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec
 from runners.metrics import model_turn
 from runners.remote_tools.model_facing import ModelFacingTool
 from runners.tools.base import Effect
 from runners.tools.registry import get_tool
 from runs.agent.answer_check import completion_of
-from runs.agent.budget import is_budget_exhausted, usage_of
+from runs.agent.budget import counts_of, is_budget_exhausted, usage_of
 from runs.agent.call_validation import validate_calls
 from runs.agent.first_call import end_event_data, planned_call, start_event_data
 from runs.agent.history import count_ended_takeovers
@@ -48,17 +48,20 @@ from runs.agent.journal_view import (
     turns_of,
 )
 from runs.agent.page_state import held_up_mark, page_to_read, perform_action, read_tab
+from runs.agent.pictures import load_picture
 from runs.agent.prompt import (
     LAST_TURN,
     REPAIR_TURNS,
     build_messages,
     error_for_model,
     message_bytes,
+    size_of,
     today_of,
 )
 from runs.agent.redaction import keep_key_whole
 from runs.agent.remote_tools import load_remote_tools, runner_arguments
 from runs.agent.results import fit_result, read_more
+from runs.agent.summary import do_summary, summary_step
 from runs.agent.tools import (
     AGENT_TOOLS,
     ASK,
@@ -95,7 +98,8 @@ def next_step(inputs: Mapping[str, Any], journal: Journal) -> NextStep | None:
             return _call(call, number)
     if (page := page_to_read(journal, number, is_turn_over=True)) is not None:
         return _page(page, number)
-    return _next_turn(last, journal, inputs)
+    following = _next_turn(last, journal, inputs)
+    return following if following is None else summary_step(journal) or following
 
 
 def _page(page: tuple[int, str], turn: int) -> NextStep:
@@ -174,8 +178,9 @@ async def do_turn(
     tools = tool_specs(inputs["tools"], remote, schema)
     note = LAST_TURN if only else ""
     history = await ctx.message_history()
+    size, picture = message_bytes(tools), await load_picture(journal, ctx)
     messages = build_messages(
-        inputs, journal, history=history, today=today, size=message_bytes(tools), note=note
+        inputs, journal, history=history, today=today, size=size, picture=picture, note=note
     )
     await ctx.check_lease()  # the run may have been canceled in between: then nothing is sent
     try:
@@ -189,7 +194,8 @@ async def do_turn(
     reply = {
         "content": storable_text(done.content),
         "stop": done.stop,
-        "usage": _usage(done.usage),
+        "usage": counts_of(done.usage),
+        "context": {"bytes": size_of(messages), "limit": size},
         "calls": validate_calls(calls, done, *_offered(tools, remote, only)),
     }
     return reply | start | _completion(reply, schema, ctx)
@@ -205,6 +211,24 @@ def _offered(
 ) -> tuple[set[str], Mapping[str, ModelFacingTool]]:
     """Return the names of the tools that may be called in a turn, and the remote ones."""
     return ({only}, {}) if only else ({tool.name for tool in tools}, remote)
+
+
+async def summarize(
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
+) -> dict[str, Any]:
+    """Let the model summarize its oldest turns; return {summary, upTo, usage}.
+
+    Raises:
+        ToolFailed: As `do_turn`; the run goes on without the summary.
+    """
+    remote = await load_remote_tools(inputs["tools"], ctx, taken=local_tool_names())
+    tools = tool_specs(inputs["tools"], remote, inputs.get("outputSchema"))
+    history, today = await ctx.message_history(), today_in(journal)
+    messages = build_messages(
+        inputs, journal, history=history, today=today, size=message_bytes(tools)
+    )
+    await ctx.check_lease()
+    return await do_summary(step, messages, tools, ctx)
 
 
 async def _stream_reply(
@@ -231,18 +255,6 @@ async def _stream_reply(
                 done = part
     ctx.emit("chatDelta", {"content": "", "finished": True})
     return calls, done
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    counts: dict[str, Any] = {
-        "inputTokens": usage.input_tokens,
-        "outputTokens": usage.output_tokens,
-        "costUsd": usage.cost_usd,
-    }
-    if usage.cache_read_tokens or usage.cache_write_tokens:
-        counts["cacheReadTokens"] = usage.cache_read_tokens
-        counts["cacheWriteTokens"] = usage.cache_write_tokens
-    return counts | ({"estimated": True} if usage.is_estimated else {})
 
 
 def _completion(

@@ -23,6 +23,7 @@ from runs.agent.journal_view import (
     known_takeovers_ended,
     pages_of,
 )
+from runs.agent.pictures import take_picture
 
 HELD_UP = "heldUp"  # in a call's output: its step was suspended, so the page may have changed
 PERSON_HAD_PAGE = {
@@ -161,7 +162,8 @@ async def _observe(tab_id: int, prepared: dict[str, Any], ctx: AgentContext) -> 
     text = prepared.pop("readability", None)
     if text is not None and "cut" in seen.output:
         prepared["readability"] = await _stored(text, ctx)
-    return {"observation": seen.output, "result": prepared}
+    picture = await take_picture(tab_id, ctx)
+    return {"observation": seen.output, "result": prepared, **picture}
 
 
 async def _stored(text: Mapping[str, Any], ctx: AgentContext) -> dict[str, Any]:

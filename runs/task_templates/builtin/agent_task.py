@@ -16,7 +16,7 @@ from runners.tools.base import Closed
 from runners.tools.registry import get_tool
 from runs.agent.budget import usage_of
 from runs.agent.first_call import planned_call
-from runs.agent.journal_view import PAGE, TURN, NextStep
+from runs.agent.journal_view import PAGE, SUMMARY, TURN, NextStep
 from runs.agent.loop import (
     MAX_STEPS,
     do_call,
@@ -26,6 +26,7 @@ from runs.agent.loop import (
     newest_completion,
     next_step,
     read_page_state,
+    summarize,
 )
 from runs.agent.tools import AGENT_TOOLS, resolve_tools, resolve_workspace
 from runs.models import RunStatus
@@ -151,6 +152,8 @@ class AgentTask(TaskTemplate):
         """Send the messages to the model, make a call, or read the page."""
         if step.input["kind"] == TURN:
             return await do_turn(step.input, ctx.inputs, ctx.earlier, ctx)
+        if step.input["kind"] == SUMMARY:
+            return await summarize(step.input, ctx.inputs, ctx.earlier, ctx)
         if step.input["kind"] == PAGE:
             return await read_page_state(step.input, ctx.earlier, ctx)
         return await do_call(step.input, ctx.inputs, ctx.earlier, ctx)
@@ -171,7 +174,7 @@ class AgentTask(TaskTemplate):
 
     def needs_browser(self, step_input: Mapping[str, Any]) -> bool:
         """Return whether a step calls a tool that needs a browser, or reads the page."""
-        if step_input["kind"] == TURN or step_input.get("tool") in AGENT_TOOLS:
+        if step_input["kind"] in (TURN, SUMMARY) or step_input.get("tool") in AGENT_TOOLS:
             return False
         if step_input["kind"] == PAGE:
             return True

@@ -146,12 +146,16 @@ def test_a_page_that_an_earlier_version_read_belongs_to_the_last_call_of_its_tur
     step = next_step(INPUTS, journal)
     assert step is not None
     assert step.input == {"kind": "turn", "turn": 2}
-    *_, first, second = build_messages(INPUTS, journal, size=20_000)
+    *_, first, second, shown = build_messages(INPUTS, journal, size=20_000)
+    assert shown.content.endswith(
+        '\n<untrusted-page url="https://a.example/">\nA\n</untrusted-page>'
+    )
+    assert shown.is_temporary
     assert "page" not in json.loads(first.content)
     assert json.loads(second.content)["page"] == {
         "ok": True,
         "url": "https://a.example/",
-        "text": '<untrusted-page url="https://a.example/">\nA\n</untrusted-page>',
+        "text": "at the end, as long as it is the newest of its tab",
         "screenshot": "art_1",
     }
 

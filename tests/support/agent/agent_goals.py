@@ -33,6 +33,17 @@ def events(run_id: str, type_: str) -> list[dict[str, Any]]:
     return [dict(row.data) for row in rows]
 
 
+def observations(request: ModelRequest) -> list[dict[str, Any]]:
+    """Return the observations that a request ends with, `text` with its fence lines."""
+    content = request.body["messages"][-1]["content"]
+    whole = content if isinstance(content, str) else content[-1]["text"]
+    found = []
+    for part in whole.split("The newest observation of this tab: ")[1:]:
+        fields, _, text = part.partition("\n")
+        found.append({**json.loads(fields), "text": text.strip()})
+    return found
+
+
 def tool_results(request: ModelRequest) -> list[dict[str, Any]]:
     """Return the tool results that a request sent to the model."""
     messages = [message for message in request.body["messages"] if message["role"] == "tool"]

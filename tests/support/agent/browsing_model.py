@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.agent.agent_goals import tool_results
+from tests.support.agent.agent_goals import observations, tool_results
 from tests.support.agent.model_server import ModelRequest
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageServer
@@ -62,16 +62,16 @@ class BrowsingModel:
 
     def __call__(self, request: ModelRequest) -> Turn:
         """Return the next turn: open the page, follow the link, type, click, or answer."""
-        results = tool_results(request)
+        results, page = tool_results(request), str(observations(request))
         if not results:
             return Turn("I open the shop.", [Call("task_start", {"url": self.url}, "open")])
         tab = _tab(results)
         last = results[-1]
-        if last["name"] in ("task_start", "browser_click") and "chairs" not in _page(last):
+        if last["name"] in ("task_start", "browser_click") and "chairs" not in page:
             return Turn("", [Call("browser_dom_index", {"tabId": tab}, f"index{len(results)}")])
         if last["name"] == "browser_dom_index":
             return Turn("", _next_calls(last, tab, len(results)))
-        assert "There are 7 chairs" in _page(last), last
+        assert "There are 7 chairs" in page, page
         return complete("There are 7 chairs.", output={"count": 7})
 
 
@@ -98,7 +98,3 @@ def _tab(results: list[dict[str, Any]]) -> int:
         if isinstance(found, dict) and "tabId" in found
     ]
     return int(tabs[-1])
-
-
-def _page(result: dict[str, Any]) -> str:
-    return str(result.get("page", ""))

@@ -26,6 +26,7 @@ class ModelRequest:
     path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    raw: bytes = b""
     answered: threading.Event = field(default_factory=threading.Event)
     disconnected: threading.Event = field(default_factory=threading.Event)
 
@@ -191,7 +192,7 @@ async def _read(reader: asyncio.StreamReader) -> ModelRequest | None:
     first, *lines = head.rstrip().split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return ModelRequest(first.split(" ")[1], headers, json.loads(body or b"{}"))
+    return ModelRequest(first.split(" ")[1], headers, json.loads(body or b"{}"), body)
 
 
 async def _wait_for_disconnect(reader: asyncio.StreamReader, request: ModelRequest) -> None:
