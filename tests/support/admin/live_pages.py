@@ -10,7 +10,7 @@ from typing import Any
 from decisions.identity.principals import Principal
 from runs.conversations.services import create_task
 from tests.support.admin.visitor import Visitor
-from tests.support.agent.agent_goals import tool_results
+from tests.support.agent.agent_goals import observations, tool_results
 from tests.support.agent.model_server import ModelRequest
 from tests.support.agent.model_turns import Call, Turn, complete
 
@@ -40,7 +40,7 @@ class SignInModel:
         if not self.tool_results:
             return Turn("I open the form.", [Call("task_start", {"url": self.url}, "open")])
         tab = self.tool_results[0]["result"]["tabId"]
-        if "Your number is 42" in str(self.tool_results):
+        if "Your number is 42" in str(observations(request)):
             return complete("Your number is 42.")
         if "newTab" in self.tool_results[-1].get("page", {}):
             return complete("It had been closed.")
@@ -96,7 +96,7 @@ class WaitingModel:
         if not self.tool_results:
             return Turn("", [Call("task_start", {"url": self.url}, "open")])
         if len(self.tool_results) > 1:
-            is_signed_in = "Your number is 42" in str(self.tool_results)
+            is_signed_in = "Your number is 42" in str(observations(request))
             return complete("I see your number." if is_signed_in else "I see none.")
         name, args = self._stop
         tab = (

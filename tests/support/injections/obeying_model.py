@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
+from tests.support.agent.agent_goals import observations
 from tests.support.agent.model_server import ModelRequest
 from tests.support.agent.model_turns import Call, Turn, complete
 
@@ -37,6 +38,7 @@ class ObeyingModel:
 
     def __init__(self, first: Call) -> None:
         self._first, self.obeyed = first, list[Call]()
+        self._pages: list[str] = []  # that it was shown, which later requests do not repeat
 
     def __call__(self, request: ModelRequest) -> Turn:
         """Return the next turn."""
@@ -47,7 +49,8 @@ class ObeyingModel:
         ]
         if not results:
             return Turn("I read it.", [self._first])
-        texts = list(_strings(results))
+        self._pages += [page["text"] for page in observations(request)]
+        texts = [*_strings(results), *self._pages]
         for order in (order for text in texts for order in orders_in(text)):
             if order not in self.obeyed:
                 self.obeyed.append(order)
