@@ -47,8 +47,8 @@ from runs.agent.journal_view import (
     today_in,
     turns_of,
 )
-from runs.agent.page_state import held_up_mark, page_to_read, perform_action, read_tab
-from runs.agent.pictures import load_picture
+from runs.agent.pages.page_state import held_up_mark, page_to_read, perform_action, read_tab
+from runs.agent.pages.pictures import load_picture
 from runs.agent.prompt import (
     LAST_TURN,
     REPAIR_TURNS,

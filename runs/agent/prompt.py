@@ -23,7 +23,7 @@ from runs.agent.journal_view import (
     pages_of,
     turns_of,
 )
-from runs.agent.observations import line_of, newest_observations, observation_message
+from runs.agent.pages.observations import line_of, newest_observations, observation_message
 from runs.models import Run
 
 SYSTEM = (

@@ -2537,7 +2537,7 @@ _AGENT = (
         "agent-after-a-takeover",
         "An action that the model chose for the page before a takeover is not performed",
         Patch(
-            "runs/agent/page_state.py",
+            "runs/agent/pages/page_state.py",
             old='    if was_taken_over and step["tool"] != TASK_START.name:\n',
             new="    if False:\n",
         ),

@@ -17,7 +17,7 @@ from runners.tools.base import Closed, Effect, ToolResult
 from runs.agent.first_call import end_event_data, start_event_data
 from runs.agent.history import count_ended_takeovers
 from runs.agent.journal_view import TAKEOVERS_ENDED
-from runs.agent.page_state import PERSON_HAD_PAGE
+from runs.agent.pages.page_state import PERSON_HAD_PAGE
 from runs.agent.results import fit_result
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runners.llm.base import LlmSettings
-from runs.agent.observations import newest_observations
+from runs.agent.pages.observations import Observation, newest_observations, observation_message
 from runs.agent.summary import REQUEST
 from runs.models import RunStep
 from runs.task_templates.base import StepView
@@ -140,3 +140,10 @@ def test_an_observation_by_the_model_keeps_the_picture_of_the_page() -> None:
     journal = [observed(1, "page", picture="art_1"), called("browser_observe", tabId=1)]
     (newest,) = newest_observations(journal)
     assert (newest.fields["text"], newest.picture) == ("again", "art_1")
+
+
+def test_an_observation_that_is_cut_ends_with_the_way_to_read_on() -> None:
+    whole = {"text": "[1] button", "cut": {"next": 37, "left": 12}}
+    (message,) = observation_message([Observation(7, whole)], None)
+    assert message.content.endswith("12 left: browser_observe with from: 37")
+    assert '"cut"' not in message.content

@@ -23,7 +23,7 @@ from runs.agent.journal_view import (
     known_takeovers_ended,
     pages_of,
 )
-from runs.agent.pictures import take_picture
+from runs.agent.pages.pictures import take_picture
 
 HELD_UP = "heldUp"  # in a call's output: its step was suspended, so the page may have changed
 PERSON_HAD_PAGE = {

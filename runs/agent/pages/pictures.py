@@ -11,7 +11,7 @@ from artifacts.chunks import CHUNK_MAX
 from runners.actions.catalogue import SCREENSHOT
 from runners.llm.base import Image
 from runs.agent.journal_view import AgentContext, Journal
-from runs.agent.observations import newest_observations
+from runs.agent.pages.observations import newest_observations
 
 MAX_BYTES = 4 * 1024 * 1024  # a larger picture is not sent; providers accept 5 MB
 

@@ -67,8 +67,11 @@ def observation_message(observations: list[Observation], picture: Image | None) 
 
 def _whole(observation: Observation) -> str:
     fields = {"tabId": observation.tab_id, **fence_result(OBSERVE.name, observation.fields)}
-    text = fields.pop("text", "")
-    return f"The newest observation of this tab: {orjson.dumps(fields).decode()}\n{text}"
+    text, cut = fields.pop("text", ""), fields.pop("cut", None)
+    whole = f"The newest observation of this tab: {orjson.dumps(fields).decode()}\n{text}"
+    if cut is None:
+        return whole
+    return f"{whole}\n{cut['left']} left: browser_observe with from: {cut['next']}"
 
 
 def _closes_tabs(entry: JournalEntry) -> bool:
