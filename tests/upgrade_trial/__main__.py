@@ -38,6 +38,12 @@ RULE = """
 from decisions.authorization.policy_rules import RuleFields, create_rule
 create_rule(RuleFields("confirm", tool="write_to_file", reason="trial"), actor="trial")
 """
+WAITS = """
+SELECT template_id, count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY waited), max(waited)
+FROM (
+    SELECT template_id, extract(epoch FROM started_at - created_at)::float AS waited FROM runs_run
+) AS runs GROUP BY template_id ORDER BY template_id
+"""
 
 
 def main() -> int:
@@ -105,6 +111,7 @@ def environment(home: Path, database: str, redis: str, model: str) -> dict[str, 
         "PYTHONPATH": str(folders["template"]),
         "DATABASE_URL": database,
         "REDIS_URL": redis,
+        "CONTINUITY_REDIS_PREFIX": "trial:",
         "CONTINUITY_HOME": str(folders["home"]),
         "CONTINUITY_SECRET_KEYS": secrets.token_hex(32),
         "CONTINUITY_TEMPLATE_MODULES": "trial_template",
@@ -216,6 +223,10 @@ class Trial:
             self.faults += [f"run {row}" for row in connection.execute(failed).fetchall()]
             self._check_deliveries(connection, len(rows))
             print(f"  {len(rows)} runs: {dict(Counter(rows.values()))}")
+            for values in connection.execute(WAITS).fetchall():
+                print(
+                    "  {}: {} runs, waited {:.2f} s for a worker, at most {:.2f} s".format(*values)
+                )
 
     def _check_deliveries(self, connection: psycopg.Connection[Any], runs: int) -> None:
         query = "SELECT status, error, count(*) FROM runs_webhookdelivery GROUP BY 1, 2"
@@ -234,9 +245,11 @@ class Trial:
     def _report(self, load: Load) -> None:
         for (phase, scenario), count in load.done.items():
             print(f"  {phase}: {scenario} {count}")
-        for phase, waits in load.waits.items():
-            waits.sort()
-            print(f"  {phase}: waited {waits[len(waits) // 2]:.2f} s, at most {waits[-1]:.2f} s")
+        for phase, delays in load.delays.items():
+            median, longest = sorted(delays)[len(delays) // 2], max(delays)
+            print(
+                f"  {phase}: the slowest event of a stream {median:.2f} s, at most {longest:.2f} s"
+            )
         logged = Counter(" ".join(line.split())[:300] for line in self.fleet.complaints())
         for line, count in logged.most_common(40):
             print(f"  log {count}x {line}")

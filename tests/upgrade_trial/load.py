@@ -52,7 +52,7 @@ class Load:
         self.troubles: list[str] = []
         self.done: Counter[tuple[str, str]] = Counter()
         self.accepted: set[str] = set()
-        self.waits: dict[str, list[float]] = {}
+        self.delays: dict[str, list[float]] = {}
         self._tokens = {"caller": token, "confirmer": confirmer}
         self._number = itertools.count()
         self._stopping = threading.Event()
@@ -70,6 +70,8 @@ class Load:
             (self.talk_to_agent, 1, 1.0),
             (self.chat, 1, 1.0),
             (self.stream_events, 1, 1.0),
+            (self.call_twice, 1, 0.5),
+            (self.use_mcp, 1, 0.5),
         ]
         for scenario, threads, pause_s in scenarios:
             for _ in range(threads):
@@ -133,9 +135,6 @@ class Load:
         run = self.wait(run_id)
         if run["status"] != "succeeded":
             raise Trouble(f"{run_id} {run['status']}: {json.dumps(run)[:900]}")
-        if run.get("startedAt"):
-            waited = (run["startedAt"] - run["createdAt"]) / 1000
-            self.waits.setdefault(self.fleet.phase, []).append(waited)
         return run
 
     # --- scenarios ------------------------------------------------------------------------------
@@ -247,6 +246,55 @@ class Load:
         if "blue" not in json.dumps(result):
             raise Trouble(f"{run_id}: the answer is lost: {result}")
 
+    def call_twice(self) -> None:
+        """A direct call that is repeated with its idempotency key, and made once."""
+        file = self.new_file()
+        file.write_text("a\n")
+        args = {"path": file.name, "find": "a", "replace": "a\nb"}
+        body = {"args": args, "idempotencyKey": file.name}
+        answers = [self.call("tools/replace_in_file/call", body) for _ in range(3)]
+        if len({answer["callId"] for answer in answers}) != 1:
+            raise Trouble(f"one key, several calls: {answers}")
+        if file.read_text() != "a\nb\n":
+            raise Trouble(f"{file.name}: the call was made again: {file.read_text()!r}")
+
+    def use_mcp(self) -> None:
+        """A session over HTTP that submits a run and reads it."""
+        hello = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "trial", "version": "1"},
+        }
+        _, session = self.mcp("initialize", hello)
+        file = self.new_file()
+        arguments = {
+            "templateId": "upgrade_trial",
+            "inputs": {"steps": 1, "file": str(file)},
+            "options": {"mode": "async"},
+        }
+        call = {"name": "run_task_template", "arguments": arguments}
+        answer, _ = self.mcp("tools/call", call, session)
+        run = answer["structuredContent"]
+        self.accepted.add(run["runId"])
+        self.succeed(run["runId"])
+        self.expect_line(file)
+
+    def mcp(self, method: str, params: Any, session: str = "") -> tuple[Any, str]:
+        """Make an MCP request; return its result, and the id of the session."""
+        web = self.fleet.web()
+        headers = {
+            "Authorization": f"Bearer {self._tokens['caller']}",
+            "Accept": "application/json, text/event-stream",
+            **({"Mcp-Session-Id": session} if session else {}),
+        }
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = self._client.post(f"{web.address}/mcp", json=message, headers=headers)
+        lines = [line[5:] for line in answer.text.splitlines() if line.startswith("data:")]
+        text = lines[-1] if lines else answer.text
+        if answer.status_code != httpx.codes.OK or "result" not in json.loads(text):
+            raise Trouble(f"{web.name} MCP {method} {answer.status_code}: {answer.text[:600]}")
+        return json.loads(text)["result"], answer.headers.get("mcp-session-id", "")
+
     def chat(self) -> None:
         """A chat of two messages whose request needs a confirmation."""
         number = next(self._number)
@@ -256,6 +304,8 @@ class Load:
             "message": "Delete all rows of the orders table.",
         }
         first = self.call("chat", message)
+        if self.call("chat", message)["session_id"] != first["session_id"]:
+            raise Trouble("one key, two chats")
         slots = {
             "environment": "reporting",
             "target": "the table orders",
@@ -291,7 +341,7 @@ class Load:
                     last_gap = max(last_gap, time.time() - at / 1000 if at else 0)
         if ids != list(range(1, len(ids) + 1)):
             raise Trouble(f"{web.name}: the stream of {run_id} has the events {ids}")
-        self.waits.setdefault(f"{self.fleet.phase}: events", []).append(last_gap)
+        self.delays.setdefault(self.fleet.phase, []).append(last_gap)
         self.succeed(run_id)
 
 
