@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from runners.actions.catalogue import TASK_START
 from runners.invocation.fallback import RemoteCall
 from runners.tools.base import Effect, ToolResult
 from runs.agent.history import HistoryMessage
@@ -17,6 +18,7 @@ from runs.models import Run
 
 Value = TypeVar("Value")
 TURN, CALL, PAGE, SUMMARY = "turn", "call", "page", "summary"  # the kinds of steps
+OPENING = 0  # the turn of the steps before the model's first one, which open startUrl
 TAKEOVERS_ENDED = "timesGivenBack"
 TODAY = "today"
 
@@ -101,6 +103,11 @@ class AgentContext(Protocol):
         """Return the seconds until the step's deadline."""
 
 
+def opens_start_url(inputs: Mapping[str, Any]) -> bool:
+    """Return whether the run itself opens startUrl: if the agent may open pages."""
+    return bool(inputs.get("startUrl")) and TASK_START.name in inputs.get("tools", ())
+
+
 def turns_of(journal: Journal) -> list[JournalEntry]:
     """Return the model's turns, in order."""
     return [entry for entry in journal if entry.input["kind"] == TURN]
@@ -120,7 +127,7 @@ def known_takeovers_ended(journal: Journal) -> int:
     last turn, because what is read between the calls of a turn comes with the next one.
     """
     turns = [at for at, entry in enumerate(journal) if entry.input["kind"] == TURN]
-    outputs = [entry.output or {} for entry in journal[: turns[-1] + 1]]
+    outputs = [entry.output or {} for entry in journal[: turns[-1] + 1 if turns else 0]]
     known = [output[TAKEOVERS_ENDED] for output in outputs if TAKEOVERS_ENDED in output]
     return int(known[-1]) if known else 0
 

@@ -1,5 +1,6 @@
 """The agent's loop: decide which step comes next, and perform a step.
 
+    startUrl is opened, and its page read, if the run has one
     a turn of the model  ->  one step per requested call, in order; after each one that may have
                              changed the page, a step that reads the page
                          ->  the next turn
@@ -20,7 +21,7 @@ from typing import Any
 from django.conf import settings
 
 from decisions.validation.storable import storable, storable_text
-from runners.actions.catalogue import ACTIONS
+from runners.actions.catalogue import ACTIONS, TASK_START
 from runners.errors import ToolFailed
 from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec
 from runners.metrics import model_turn
@@ -34,6 +35,7 @@ from runs.agent.first_call import end_event_data, planned_call, start_event_data
 from runs.agent.history import count_ended_takeovers
 from runs.agent.journal_view import (
     CALL,
+    OPENING,
     PAGE,
     TAKEOVERS_ENDED,
     TODAY,
@@ -43,6 +45,7 @@ from runs.agent.journal_view import (
     JournalEntry,
     NextStep,
     calls_since,
+    opens_start_url,
     pages_of,
     today_in,
     turns_of,
@@ -73,31 +76,45 @@ from runs.agent.tools import (
 )
 from runs.models import Run
 
+OPENING_CALL = "open_start_url"  # the id of the call that the run itself makes
 MAX_STEPS = 30  # turns of the model; the default of the input maxSteps
 
 
-def first_turn(inputs: Mapping[str, Any]) -> NextStep:
-    """Return the first step of every agent run."""
+def first_step(inputs: Mapping[str, Any]) -> NextStep:
+    """Return the first step of an agent run: the call that opens startUrl, or the first turn."""
+    if opens_start_url(inputs):
+        args = {"url": inputs["startUrl"]}
+        return _call({"id": OPENING_CALL, "name": TASK_START.name, "args": args}, OPENING)
     return _turn(1, inputs)
 
 
 def next_step(inputs: Mapping[str, Any], journal: Journal) -> NextStep | None:
     """Return the next step, or None if the run has ended."""
     turns = turns_of(journal)
-    last = turns[-1]
-    if not last.succeeded:
+    last = turns[-1] if turns else None
+    if last is not None and not last.succeeded:
         return None
-    reply, number = last.output or {}, last.input["turn"]
+    number = OPENING if last is None else last.input["turn"]
+    requested = [] if last is None else (last.output or {})["calls"]
     if any(not page.succeeded for page in pages_of(journal, number).values()):
         return None
     if (page := page_to_read(journal, number, is_turn_over=False)) is not None:
         return _page(page, number)
     made = calls_since(journal, number)
-    for call in reply["calls"]:
+    for call in requested:
         if "refused" not in call and call["name"] != COMPLETE and call["id"] not in made:
             return _call(call, number)
     if (page := page_to_read(journal, number, is_turn_over=True)) is not None:
         return _page(page, number)
+    return _after_calls(last, journal, inputs)
+
+
+def _after_calls(
+    last: JournalEntry | None, journal: Journal, inputs: Mapping[str, Any]
+) -> NextStep | None:
+    """Return the step after a turn's calls; `last` is None if they opened startUrl."""
+    if last is None:
+        return _turn(1, inputs)
     following = _next_turn(last, journal, inputs)
     return following if following is None else summary_step(journal) or following
 
@@ -169,7 +186,8 @@ async def do_turn(
     start: dict[str, Any] = {}
     if step["turn"] == 1:
         start = await ctx.query_run(_start_of_run)
-        ctx.emit("statusUpdate", {"status": "running"})
+        if not opens_start_url(inputs):
+            ctx.emit("statusUpdate", {"status": "running"})
     today = start.get(TODAY) or today_in(journal)
     if ctx.attempt_number > 1:  # readers discard the deltas that a lost worker sent
         ctx.emit("chatDelta", {"content": "", "restarted": True})
@@ -295,6 +313,8 @@ async def do_call(
 
     A failure of the tool is a result, not an exception.
     """
+    if step["turn"] == OPENING:
+        ctx.emit("statusUpdate", {"status": "running"})
     # The event of a planned call is written together with the step's start.
     if not ctx.is_resumed and planned_call(step, inputs) is None:
         ctx.emit("toolUsed", start_event_data(step))

@@ -15,6 +15,7 @@ from runners.actions.untrusted_page import fence_result
 from runners.llm.base import Image, LlmCall, Message, ToolSpec
 from runs.agent.history import HistoryMessage
 from runs.agent.journal_view import (
+    OPENING,
     TAKEOVERS_ENDED,
     Journal,
     JournalEntry,
@@ -72,18 +73,18 @@ def build_messages(
         picture: of the page that was observed last.
         note: a last user message, if not empty.
     """
+    opening = _opening(journal)
     messages = [
         Message("system", SYSTEM),
         *_fit_history(history, size // 3),
-        Message("user", _goal(inputs, today)),
+        Message("user", _goal(inputs, today, is_opened=bool(opening))),
     ]
     summary = newest_summary(journal)
     if summary is not None:
         messages.append(Message("user", f"{SUMMARY_INTRO}\n{summary['summary']}"))
-    for turn in turns_of(journal):
-        number = turn.input["turn"]
+    for number, reply in [*opening, *_replies(journal)]:
         if summary is None or number > summary["upTo"]:
-            messages += _turn(turn, calls_since(journal, number), pages_of(journal, number))
+            messages += _turn(reply, calls_since(journal, number), pages_of(journal, number))
     messages += observation_message(newest_observations(journal), picture)
     if note:
         messages.append(Message("user", note, is_temporary=True))
@@ -128,9 +129,9 @@ def today_of(run: Run) -> str:
     return f"{run.created_at.astimezone(ZoneInfo(zone)):%A, %Y-%m-%d} (time zone {zone})"
 
 
-def _goal(inputs: Mapping[str, Any], today: str) -> str:
+def _goal(inputs: Mapping[str, Any], today: str, *, is_opened: bool) -> str:
     parts = [str(inputs["goal"])]
-    if inputs.get("startUrl"):
+    if inputs.get("startUrl") and not is_opened:
         parts.append(f"Begin at {inputs['startUrl']}")
     if inputs.get("context"):
         parts.append(f"What is known:\n{inputs['context']}")
@@ -139,13 +140,27 @@ def _goal(inputs: Mapping[str, Any], today: str) -> str:
     return "\n\n".join(parts)
 
 
+def _replies(journal: Journal) -> list[tuple[int, Mapping[str, Any]]]:
+    return [(turn.input["turn"], turn.output or {}) for turn in turns_of(journal)]
+
+
+def _opening(journal: Journal) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return the opening of startUrl as a turn that requested that call."""
+    calls = [
+        {"id": call_id, "name": call.input["tool"], "args": call.input["args"]}
+        for call_id, call in calls_since(journal, OPENING).items()
+    ]
+    return [(OPENING, {"content": "", "calls": calls, "stop": "calls"})] if calls else []
+
+
 def _turn(
-    turn: JournalEntry, made: Mapping[str, JournalEntry], pages: Mapping[str, JournalEntry]
+    reply: Mapping[str, Any],
+    made: Mapping[str, JournalEntry],
+    pages: Mapping[str, JournalEntry],
 ) -> list[Message]:
     """Return the messages of one turn: the model's reply, the results of its calls, and a hint if
     the reply was empty, cut or does not fit the schema.
     """
-    reply = turn.output or {}
     calls = [LlmCall(call["id"], call["name"], call["args"]) for call in reply.get("calls", ())]
     messages = [Message("assistant", reply.get("content", ""), calls)]
     if not calls and not messages[0].content.strip():

@@ -21,7 +21,7 @@ from runs.agent.loop import (
     MAX_STEPS,
     do_call,
     do_turn,
-    first_turn,
+    first_step,
     last_turn,
     newest_completion,
     next_step,
@@ -46,7 +46,10 @@ class AgentTaskInputs(Closed):
 
     goal: str = Field(min_length=1, max_length=100_000, description="What the user wants.")
     start_url: str | None = Field(
-        default=None, alias="startUrl", max_length=4096, description="The page to begin on."
+        default=None,
+        alias="startUrl",
+        max_length=4096,
+        description="The page to begin on: the run opens it before the model's first turn.",
     )
     context: str | None = Field(
         default=None, max_length=200_000, description="What the agent should know beforehand."
@@ -140,8 +143,8 @@ class AgentTask(TaskTemplate):
         return {**inputs, "tools": tools, **({"targetId": target} if target else {})}
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return the model's first turn."""
-        return [_plan(first_turn(inputs))]
+        """Return the opening of startUrl, or the model's first turn."""
+        return [_plan(first_step(inputs))]
 
     def next_step(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> StepPlan | None:
         """Return the next turn, call or reading of the page; None if the run has ended."""
@@ -187,11 +190,10 @@ class AgentTask(TaskTemplate):
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return the model's answer, or why there is none."""
-        last, usage = last_turn(steps), usage_of(steps)
-        if last.error is not None:
-            return _failed_step(next(step for step in steps if step is last), usage)
-        if (page := steps[-1]).error is not None and page.input["kind"] == PAGE:
-            return _failed_step(page, usage)
+        usage = usage_of(steps)
+        if (ended := _ended_without_reply(steps, usage)) is not None:
+            return ended
+        last = last_turn(steps)
         reply = last.output or {}
         completion = reply.get("completion")
         if completion is not None and completion["verification"]["pass"]:
@@ -217,6 +219,18 @@ class AgentTask(TaskTemplate):
 
 def _plan(step: NextStep) -> StepPlan:
     return StepPlan(step.name, step.input, step.effect)
+
+
+def _ended_without_reply(steps: Sequence[StepView], usage: Mapping[str, Any]) -> Conclusion | None:
+    """Return the conclusion of a run whose last step, a turn or the page, failed, or that timed out
+    before its first turn.
+    """
+    if (page := steps[-1]).error is not None and page.input["kind"] == PAGE:
+        return _failed_step(page, usage)
+    turns = [step for step in steps if step.input["kind"] == TURN]
+    if not turns:
+        return Conclusion(RunStatus.FAILED)
+    return _failed_step(turns[-1], usage) if turns[-1].error is not None else None
 
 
 def _answered(

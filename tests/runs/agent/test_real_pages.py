@@ -202,3 +202,38 @@ def test_over_mcp_the_same_goal_is_a_run_of_the_template(
         host.close()
     assert run["status"] == "succeeded", run["error"]
     assert run["result"]["output"] == {"count": 7}
+
+
+def test_the_start_page_is_open_before_the_first_turn(
+    model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
+) -> None:
+    url = page_server.add("/start", f"{HEAD}<title>Start</title><p>Begin here.")
+    model.script = [complete("done")]
+    run = execute_run(submit_goal(startUrl=url), worker)
+    assert (run.status, len(model.requests)) == ("succeeded", 1), run.error
+    (opened,) = tool_results(model.requests[0])
+    assert (opened["name"], opened["ok"]) == ("task_start", True)
+    assert "Begin here." in str(model.requests[0].body["messages"][-1])
+    assert "Begin at" not in str(model.requests[0].body["messages"])
+    steps = RunStep.objects.filter(run_id=run.id).order_by("index")
+    assert [step.name for step in steps] == ["task_start", "page", "turn 1"]
+    assert page_server.hits["/start"] == 1
+
+
+def test_a_start_page_that_cannot_be_opened_is_reported_to_the_model(
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
+) -> None:
+    model.script = [complete("done")]
+    run = execute_run(submit_goal(startUrl="http://127.0.0.1:9/"), worker)
+    assert run.status == "succeeded", run.error
+    (opened,) = tool_results(model.requests[0])
+    assert (opened["name"], opened["ok"]) == ("task_start", False)
+
+
+def test_an_agent_without_browser_actions_gets_only_its_address(
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
+) -> None:
+    model.script = [complete("done")]
+    run = execute_run(submit_goal(startUrl="http://127.0.0.1:9/", tools=["read_file"]), worker)
+    assert [step.name for step in RunStep.objects.filter(run_id=run.id)] == ["turn 1"]
+    assert "Begin at http://127.0.0.1:9/" in str(model.requests[0].body["messages"])
