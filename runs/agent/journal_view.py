@@ -126,8 +126,8 @@ def known_takeovers_ended(journal: Journal) -> int:
     """Return how many takeovers had ended when the page was last read for the model: before its
     last turn, because what is read between the calls of a turn comes with the next one.
     """
-    turns = [at for at, entry in enumerate(journal) if entry.input["kind"] == TURN]
-    outputs = [entry.output or {} for entry in journal[: turns[-1] + 1 if turns else 0]]
+    turns = [at for at, entry in enumerate(journal) if entry.input["kind"] == TURN] or [-1]
+    outputs = [entry.output or {} for entry in journal[: turns[-1] + 1]]
     known = [output[TAKEOVERS_ENDED] for output in outputs if TAKEOVERS_ENDED in output]
     return int(known[-1]) if known else 0
 

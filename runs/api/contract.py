@@ -113,9 +113,9 @@ SUBSCRIBE_INPUT: Schema = closed(
     ["runId"],
 )
 NO_INPUT: Schema = closed({})
-LIST_TASK_TEMPLATES_INPUT: Schema = closed(
-    {"templateId": {**_TEMPLATE_ID, "description": "Only this one."}, "brief": BOOL}, []
-)
+_ONE_TEMPLATE: Schema = {**_TEMPLATE_ID, "description": "Only this one."}
+GET_TASK_TEMPLATES_INPUT: Schema = closed({"templateId": _ONE_TEMPLATE}, [])
+LIST_TASK_TEMPLATES_INPUT: Schema = closed({"templateId": _ONE_TEMPLATE, "brief": BOOL}, [])
 
 _STEP_ERROR: Schema = {"type": "object", "required": ["errorCode", "message"]}
 _RUN_FIELDS: Schema = {

@@ -25,6 +25,7 @@ from runs.submission.answer import answer_run
 _UNFINISHED = ("queued", "running")
 
 _NOTHING = RequestArguments(contract.NO_INPUT)
+_TEMPLATES = RequestArguments(contract.GET_TASK_TEMPLATES_INPUT)
 _RUN_ID = RequestArguments(contract.RUN_ID_INPUT)
 _LIST = RequestArguments(contract.LIST_TASK_RUNS_INPUT)
 _SUBMIT = RequestArguments(contract.RUN_TASK_TEMPLATE_INPUT)
@@ -45,12 +46,14 @@ class TemplatesView(ApiView):
         "Templates that can be run",
         tag="runs",
         response=openapi.TEMPLATES,
+        arguments=_TEMPLATES,
         refusals=READ_REFUSALS,
     )
     def get(self, request: Request) -> HttpResponse:
-        """Every template, with the schemas of its inputs and its result."""
-        self.arguments(_NOTHING)
-        return json_response(templates.list_task_templates(principal=principal_of(request)))
+        """Every template, or only `templateId`, with the schemas of its inputs and its result."""
+        chosen = self.arguments(_TEMPLATES).get("templateId")
+        listed = templates.list_task_templates(principal=principal_of(request), template_id=chosen)
+        return json_response(listed)
 
 
 class ProfileView(ApiView):

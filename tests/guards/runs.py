@@ -2710,10 +2710,10 @@ _AGENT = (
             ),
             Patch(
                 "runs/agent/loop.py",
-                old='    for call in reply["calls"]:\n'
+                old="    for call in requested:\n"
                 '        if "refused" not in call and call["name"] != COMPLETE'
                 ' and call["id"] not in made:',
-                new='    for call in reply["calls"][len(made) :]:\n'
+                new="    for call in requested[len(made) :]:\n"
                 '        if "refused" not in call and call["name"] != COMPLETE:',
             ),
         ),

@@ -34,7 +34,7 @@ SEE_DOCTOR = f"run `{MANAGE} doctor`; it checks the installation and says what t
 def run_demo(*, base_url: str, console: Console, timeout_s: float = 180.0) -> bool:
     """Read the shipped site in one run, print the result, and return whether the run succeeded.
 
-    One page does not exist; it is read with a warning. A run that exceeds the timeout, or is
+    One page does not exist; it is kept, with a warning. A run that exceeds the timeout, or is
     interrupted with Ctrl-C, is canceled, because the site ends with the demo. Errors are printed
     with what to do; only KeyboardInterrupt is raised.
     """
@@ -84,7 +84,7 @@ def _submit(principal: Principal, site: DemoSite, timeout_s: float) -> str:
     submitted = submit_run(
         principal=principal,
         template_id="batch_extract_pages",
-        inputs={"urls": site.urls},
+        inputs={"urls": site.urls, "onHttpError": "keep"},
         options={"mode": "async", "timeoutMs": round(timeout_s * 1000)},
     )
     return submitted.run_id
