@@ -6,13 +6,13 @@ So each request begins with the one before it, up to the observations, which cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from runners.actions.catalogue import OBSERVE, TASK_STOP
+from runners.actions.catalogue import CLOSE_TAB, OBSERVE, TASK_START, TASK_STOP
 from runners.actions.untrusted_page import fence_result
 from runners.llm.base import Image, Message
 from runs.agent.journal_view import CALL, PAGE, Journal, JournalEntry
@@ -25,11 +25,14 @@ _LEFT_OUT = frozenset({"text", "viewport", "scroll", "elements", "cut", "console
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a tab showed; `picture` is the artifactId of its numbered screenshot, or ""."""
+    """What a tab showed; `picture` is the artifactId of its numbered screenshot, or "". `is_left`:
+    the tab shows another page now, or is closed.
+    """
 
     tab_id: int
     fields: Mapping[str, Any]
     picture: str = ""
+    is_left: bool = False
 
 
 def line_of(page: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,17 +42,27 @@ def line_of(page: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def newest_observations(journal: Journal) -> list[Observation]:
-    """Return the newest observation of each tab that is still open, the newest last."""
+    """Return the newest observation of each open tab, and of each address that the last turn left
+    again; the newest last.
+    """
     newest: dict[int, Observation] = {}
+    of_turn: dict[tuple[int, Any], Observation] = {}
     for entry in journal:
-        if _closes_tabs(entry):
-            newest.clear()
-        elif (observation := _observation_of(entry)) is not None:
-            before = newest.pop(observation.tab_id, None)
-            if before is not None and not observation.picture and _only_reads(entry):
-                observation = replace(observation, picture=before.picture)
-            newest[observation.tab_id] = observation
-    return list(newest.values())[-SHOWN_TABS:]
+        for tab_id in _closed_by(entry, newest):
+            newest.pop(tab_id, None)
+        if (observation := _observation_of(entry)) is None:
+            continue
+        before = newest.pop(observation.tab_id, None)
+        if before is not None and not observation.picture and _only_reads(entry):
+            observation = replace(observation, picture=before.picture)
+        newest[observation.tab_id] = observation
+        if entry.input["turn"] == journal[-1].input["turn"]:
+            key = (observation.tab_id, observation.fields.get("url"))
+            of_turn.pop(key, None)
+            of_turn[key] = observation
+    current = list(newest.values())
+    left = [replace(one, is_left=True) for one in of_turn.values() if one not in current]
+    return [*left, *current][-SHOWN_TABS:]
 
 
 def observation_message(observations: list[Observation], picture: Image | None) -> list[Message]:
@@ -67,6 +80,8 @@ def observation_message(observations: list[Observation], picture: Image | None) 
 
 def _whole(observation: Observation) -> str:
     fields = {"tabId": observation.tab_id, **fence_result(OBSERVE.name, observation.fields)}
+    if observation.is_left:
+        fields["isLeft"] = True
     text, cut = fields.pop("text", ""), fields.pop("cut", None)
     whole = f"The newest observation of this tab: {orjson.dumps(fields).decode()}\n{text}"
     if cut is None:
@@ -74,9 +89,22 @@ def _whole(observation: Observation) -> str:
     return f"{whole}\n{cut['left']} left: browser_observe with from: {cut['next']}"
 
 
-def _closes_tabs(entry: JournalEntry) -> bool:
-    is_stop = entry.input["kind"] == CALL and entry.input["tool"] == TASK_STOP.name
-    return is_stop and bool((entry.output or {}).get("ok"))
+def _closed_by(entry: JournalEntry, tabs: Iterable[int]) -> list[int]:
+    """Return the tabs that a step closed or found closed."""
+    output = entry.output or {}
+    if entry.input["kind"] == PAGE:
+        return [int(entry.input["tabId"])] if "newTab" in output else []
+    if entry.input["kind"] != CALL:
+        return []
+    tool, args = entry.input["tool"], entry.input["args"]
+    if "newTab" in output:
+        return list(tabs)
+    if not output.get("ok"):
+        return []
+    if tool == CLOSE_TAB.name:
+        return [int(args["tabId"])]
+    is_start = tool == TASK_START.name and not args.get("reuseExistingTab")
+    return list(tabs) if is_start or tool == TASK_STOP.name else []
 
 
 def _only_reads(entry: JournalEntry) -> bool:

@@ -72,7 +72,7 @@ def test_each_request_begins_with_the_one_before_it_up_to_the_observations(
         assert before.body["tools"] == after.body["tools"]
     shown = [request.raw.count(MARK) for request in model.requests]
     pictures = [len(re.findall(rb'"type":"image(?:_url)?"', one.raw)) for one in model.requests]
-    assert shown == [0, 1, 1, 1, 2, 3, 3, 4]
+    assert shown == [0, *[1] * 7]
     assert pictures == [0, *[1] * 7]
 
 
@@ -111,16 +111,16 @@ def test_a_run_goes_on_without_a_summary_that_failed(
     assert [one["role"] for one in model.requests[-1].body["messages"]].count("tool") == 8
 
 
-def observed(tab: int, text: str, **fields: Any) -> StepView:
+def observed(tab: int, text: str, turn: int = 1, **fields: Any) -> StepView:
     """Return a step that read a page."""
-    step = {"kind": "page", "turn": 1, "tabId": tab}
+    step = {"kind": "page", "turn": turn, "tabId": tab}
     output = {"ok": True, "observation": {"text": text}, "result": {}, **fields}
     return StepView(0, "page", step, True, output, None)
 
 
 def called(tool: str, **args: Any) -> StepView:
     """Return a step that called an action."""
-    step = {"kind": "call", "turn": 1, "tool": tool, "args": args, "toolCallId": "c"}
+    step = {"kind": "call", "turn": 2, "tool": tool, "args": args, "toolCallId": "c"}
     return StepView(0, tool, step, True, {"ok": True, "result": {"text": "again"}}, None)
 
 
@@ -133,7 +133,25 @@ def test_the_newest_observation_of_each_tab_is_shown_the_newest_last() -> None:
     journal.append(called("browser_observe", tabId=2))
     newest = newest_observations(journal)[-1]
     assert (newest.tab_id, newest.fields["text"], newest.picture) == (2, "again", "")
-    assert newest_observations([*journal, called("task_stop")]) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "left"),
+    [
+        (called("task_stop"), []),
+        (called("task_start"), []),
+        (called("task_start", reuseExistingTab=True), [1, 2]),
+        (called("browser_close_tab", tabId=1), [2]),
+    ],
+)
+def test_tabs_that_a_call_closes_are_not_shown_any_more(call: StepView, left: list[int]) -> None:
+    journal = [observed(1, "one"), observed(2, "two"), call]
+    assert [one.tab_id for one in newest_observations(journal)] == left
+
+
+def test_a_tab_that_was_replaced_is_not_shown_any_more() -> None:
+    journal = [observed(1, "one"), observed(1, "two", 2, newTab={"tabId": 2})]
+    assert [one.tab_id for one in newest_observations(journal)] == [2]
 
 
 def test_an_observation_by_the_model_keeps_the_picture_of_the_page() -> None:
