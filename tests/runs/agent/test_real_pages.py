@@ -117,8 +117,8 @@ def test_the_text_of_a_page_that_is_cut_can_be_read_on(
             return Turn("", [Call("task_start", {"url": url}, "open")])
         if len(results) > 1:
             return complete()
-        cut = observations(request)[0]["cut"]
-        on = {"tabId": results[0]["result"]["tabId"], "from": cut["next"]}
+        next_number = int(observations(request)[0]["text"].rpartition("from: ")[2])
+        on = {"tabId": results[0]["result"]["tabId"], "from": next_number}
         read = Call("read_result", {"artifactId": results[0]["page"]["wholeText"]}, "read")
         return Turn("", [Call("browser_observe", on, "on"), read])
 
