@@ -38,13 +38,19 @@ from runners.browser.session.refused_requests import RefusedRequests
 from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, ToolFailed
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Response
+    from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Request, Response
 
     from runners.browser.session.crashes import DialogAnswer, DialogHandler, PopupHandler
     from runners.network.failed_connections import FailedConnections
 
 HANG_SECONDS = 5.0  # a page that does not answer for this long blocks the next navigation
 BLOCKED_SECONDS = 10.0
+CUT_SHORT = (
+    "ERR_CONTENT_LENGTH_MISMATCH",
+    "ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "ERR_CONNECTION_RESET",
+    "ERR_CONNECTION_CLOSED",
+)
 WORLD = "continuity"  # the isolated world of all page scripts
 MAX_DOCUMENTS = 8
 ImageFormat = Literal["jpeg", "png"]
@@ -119,6 +125,7 @@ class Tab:
         )
         page.on("framenavigated", self._on_committed)
         page.on("domcontentloaded", self._on_parsed)
+        page.on("requestfailed", self._on_failed_request)
         for event in ("frameRequestedNavigation", "frameStartedNavigating"):
             cdp.on(f"Page.{event}", lambda params: self._on_navigation(params, True))
         cdp.on("Page.windowOpen", self._on_window_open)
@@ -475,6 +482,20 @@ class Tab:
 
     def _on_parsed(self, _: Page) -> None:
         self.parsed_at = time.monotonic()
+
+    def _on_failed_request(self, request: Request) -> None:
+        """Fail at once if the connection closed in the middle of the document: a part of a page is
+        never parsed to its end, and no other event follows.
+        """
+        failure = request.failure or ""
+        if (
+            failure.endswith(CUT_SHORT)
+            and request.is_navigation_request()
+            and request.frame == self.page.main_frame
+            and self._committed.is_set()
+            and self.parsed_at is None
+        ):
+            self._watch.fail(navigation_failure(failure, request.url))
 
 
 def _stay_notice(url: str) -> str:

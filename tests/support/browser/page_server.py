@@ -62,8 +62,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.mime)
-        self.send_header("Content-Length", str(len(answer.body)))
-        for name, value in answer.headers.items():
+        for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
         half = len(answer.body) // 2 if answer.hang else 0

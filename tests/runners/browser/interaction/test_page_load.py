@@ -106,6 +106,17 @@ def test_a_page_that_reloads_without_end_fails(reader: Reader, page_server: Page
 
 
 @pytest.mark.slow
+def test_a_page_whose_connection_closes_in_the_middle_fails_at_once(
+    reader: Reader, page_server: PageServer
+) -> None:
+    length = {"Content-Length": "90000", "Connection": "close"}
+    url = page_server.add("/cut", html("<title>Cut</title>" + "<p>x</p>" * 5000, headers=length))
+    error = reader.call("open_page", url=url).error or {}
+    assert error["details"]["netError"] == "ERR_CONTENT_LENGTH_MISMATCH"
+    assert "closed the connection in the middle" in error["message"]
+    assert reader(page_server.url("/plain"))["title"] == "Plain"
+
+
 @pytest.mark.parametrize(
     ("path", "seconds"), [("/never", 4.0), ("/half", 4.0), ("/busy-loop", 5.0)]
 )
