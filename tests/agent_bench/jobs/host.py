@@ -165,3 +165,8 @@ def host_environment(home: Path) -> dict[str, str]:
     kept = ("PATH", "HOME", "LANG", "TZ", "PLAYWRIGHT_BROWSERS_PATH", "VIRTUAL_ENV")
     env = {name: os.environ[name] for name in kept if name in os.environ}
     return env | {"CONTINUITY_HOME": str(home), "CONTINUITY_LLM_MODEL": ""}
+
+
+def stop_stack(env: dict[str, str]) -> None:
+    """Stop the stack that the hosts of a home started."""
+    subprocess.run([sys.executable, str(MANAGE), "down"], env=env, capture_output=True, check=False)
