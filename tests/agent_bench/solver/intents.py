@@ -45,13 +45,16 @@ class Press(Intent):
     nth: int = 0
 
     def turns(self, view: ModelView) -> Turns:
-        """Look for it, and click it."""
-        element = yield from view.look_for(self.label, self.role, self.nth)
-        arguments: dict[str, Any] = {"clickId": element.number}
+        """Look for it, and click it; once more if its page replaced it meanwhile."""
+        arguments: dict[str, Any] = {}
         if self.accept is not None:
             text = {} if self.text is None else {"text": self.text}
             arguments["dialog"] = {"accept": self.accept, **text}
-        yield view.call("browser_click", **arguments)
+        for _ in range(2):
+            element = yield from view.look_for(self.label, self.role, self.nth)
+            yield view.call("browser_click", clickId=element.number, **arguments)
+            if not view.is_element_gone:
+                return
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,9 @@ class SwitchTab(Intent):
     def turns(self, view: ModelView) -> Turns:
         """List the tabs, and switch."""
         yield view.call("browser_list_tabs")
-        tabs = view.results[-1]["result"]["tabs"]
+        tabs = (view.results[-1].get("result") or {}).get("tabs")
+        if not tabs:
+            raise NotOnPage("the list of tabs")
         view.tab = (max if self.newest else min)(int(tab["tabId"]) for tab in tabs)
         yield view.call("browser_switch_tab")
 

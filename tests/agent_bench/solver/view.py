@@ -47,6 +47,13 @@ class ModelView:
                 if isinstance(source, Mapping) and isinstance(source.get("tabId"), int):
                     self.tab = source["tabId"]
 
+    @property
+    def is_element_gone(self) -> bool:
+        """Return whether the last call failed because the page no longer has its element."""
+        last = self.results[-1] if self.results else {}
+        error = last.get("error") or {}
+        return (error.get("code") or error.get("errorCode")) == "ELEMENT_NOT_FOUND"
+
     def call(self, name: str, **arguments: Any) -> list[Call]:
         """Return a turn with one call on the tab."""
         return [Call(name, {"tabId": self.tab, **arguments})]
