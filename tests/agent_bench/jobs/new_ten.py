@@ -80,10 +80,9 @@ def _limit(page: PageView) -> int:
 
 def feed(host: JobHost, at: Addresses) -> dict[str, Any]:
     """Scroll until nothing new comes, and look."""
-    act(host, "task_start", url=f"{at.site}/feed")
-    act(host, "browser_scroll", untilNothingNew=True)
-    page = act(host, "browser_observe")
-    stories = re.findall(r"^Story \d+: .*$", page.text, re.MULTILINE)
+    first = act(host, "task_start", url=f"{at.site}/feed")
+    page = act(host, "browser_scroll", untilNothingNew=True)  # without what the first one shows
+    stories = re.findall(r"^Story \d+: .*$", f"{first.text}\n{page.text}", re.MULTILINE)
     return {"count": len(stories), "last": stories[-1].strip()}
 
 
@@ -98,8 +97,7 @@ def stock(host: JobHost, at: Addresses) -> dict[str, int]:
     page = act(host, "browser_type", clickId=field, text="lamp")
     none = 0 if "No results" in page.text else -1
     act(host, "browser_click", clickId=button)
-    host.call("browser_wait_for_text", text="6 results")
-    page = act(host, "browser_observe")
+    page = act(host, "browser_wait_for_text", text="6 results")
     page = act(host, "browser_click", clickId=number_of(page, "Lamp", "link"))
     page = act(host, "browser_click", clickId=number_of(page, "Show stock"))
     found = re.search(r"(\d+) in stock", page.text)
