@@ -15,9 +15,9 @@ from runners.browser.action_support.artifacts import store_artifact
 from runners.browser.action_support.task_tab import check_page_address, task_tab
 from runners.browser.errors import ContextLost, browser_errors, browser_lost
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
-from runners.browser.interaction.screenshot import take_screenshot
+from runners.browser.interaction.screenshot import shows_secret, take_screenshot
 from runners.browser.session.tab import Clip, Tab
-from runners.errors import NavigationTimeout
+from runners.errors import NavigationTimeout, ToolFailed
 from runners.tools.base import ToolContext
 
 MAX_HEIGHT = 16_000  # pixels; JPEG allows 65 535, but a worker's memory does not
@@ -30,11 +30,19 @@ _SOF_MARKERS = frozenset(
 async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mapping[str, Any]:
     """Store a screenshot of the visible part of the task's page, or of the whole page, as a JPEG
     artifact. The values of secret fields are covered. With `numbers`, the clickIds of the last
-    observation are drawn on it; browser_click takes x and y in its pixels.
+    observation are drawn on it; browser_click takes x and y in its pixels. Such a picture is for a
+    model, so it fails while the page shows a secret of the run.
     """
     async with task_tab(ctx, args.tab_id, settled=True) as task:
         deadline = time.monotonic() + ctx.seconds_left() - RESERVE_SECONDS
         try:
+            if args.numbers and await shows_secret(
+                task.tab, ctx.mask, lambda: _seconds_left(deadline)
+            ):
+                raise ToolFailed(
+                    "The page shows a secret of this run, so no picture of it is taken.",
+                    details={"reason": "secret_on_page"},
+                )
             clip, warnings = await _clip(task.tab, args, deadline)
             data = await take_screenshot(
                 task.tab, seconds=_seconds_left(deadline), clip=clip, numbers=args.numbers

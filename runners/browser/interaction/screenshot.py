@@ -82,16 +82,20 @@ async def save_screenshot(ctx: ToolContext, *, url: str | None = None) -> str | 
     )
 
 
+async def shows_secret(
+    tab: Tab, mask: Callable[[str], str], seconds_left: Callable[[], float]
+) -> bool:
+    """Return whether the page shows a text that is masked in records."""
+    shown = await tab.call(visible_text_script(), [], seconds_left)
+    return any(mask(text) != text for text in (*shown["fields"], *shown["texts"]))
+
+
 async def _hide_secrets(
     tab: Tab, mask: Callable[[str], str], seconds_left: Callable[[], float]
 ) -> bool:
     """Empty the fields that show a secret; return whether the page then shows none."""
-
-    def is_secret(text: str) -> bool:
-        return mask(text) != text
-
     shown = await tab.call(visible_text_script(), [], seconds_left)
-    secret = [index for index, text in enumerate(shown["fields"]) if is_secret(text)]
+    secret = [index for index, text in enumerate(shown["fields"]) if mask(text) != text]
     if secret:
-        shown = await tab.call(visible_text_script(), secret, seconds_left)
-    return not any(map(is_secret, (*shown["fields"], *shown["texts"])))
+        await tab.call(visible_text_script(), secret, seconds_left)
+    return not await shows_secret(tab, mask, seconds_left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -29,6 +29,7 @@ class Reader:
     trust: TrustLevel = "local"
     saved: list[tuple[str, str, bytes]] = field(default_factory=list)
     secrets: dict[str, str] = field(default_factory=dict)
+    mask: Callable[[str], str] = str
     uploads: dict[str, bytes] = field(default_factory=dict)
 
     def __call__(self, url: str, *, seconds: float = 40.0, **options: Any) -> Mapping[str, Any]:
@@ -56,6 +57,7 @@ class Reader:
             emit=lambda type_, data: None,
             browser=self.session,
             secrets=self.secrets,
+            mask=self.mask,
             read_upload=self._read_upload,
         )
 

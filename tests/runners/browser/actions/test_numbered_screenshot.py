@@ -43,6 +43,17 @@ def test_the_numbers_are_drawn_for_the_screenshot_only(page: TaskPage) -> None:
     assert page.saved()[2] == plain
 
 
+def test_no_picture_for_a_model_is_taken_of_a_page_that_shows_a_secret_of_the_run(
+    reader: Reader, page_server: PageServer
+) -> None:
+    reader.mask = lambda text: text.replace("tangerine-41", "***")
+    page = start_on_markup(reader, page_server, "<p>Your code is tangerine-41.</p>")
+    error = page.error("screenshot", numbers=True)
+    assert error["details"]["reason"] == "secret_on_page"
+    page.evaluate("document.body.textContent = 'Your code was accepted.'")
+    assert page("screenshot", numbers=True)["artifactId"]
+
+
 def test_a_click_at_a_point_of_a_shrunk_screenshot_hits_what_is_there(page: TaskPage) -> None:
     taken = page("screenshot", numbers=True, longEdge=640)
     assert (taken["width"], taken["height"]) == (640, 360)
