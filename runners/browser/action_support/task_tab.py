@@ -250,6 +250,7 @@ def lost_page_as_closed_tab(task: TaskTab, tabs: TaskTabs | None = None) -> Iter
     try:
         yield
     except PageCrashed as lost:
+        task.tab.mark_lost(lost)  # pages report nothing if the browser's driver died
         if tabs is not None and tabs.open:
             details = {**lost.details, "taskTabId": tabs.current.tab_id}
             raise InvalidTaskTab(

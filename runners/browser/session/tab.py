@@ -162,6 +162,10 @@ class Tab:
         """Whether the page is open, loaded or not."""
         return not (self._watch.is_lost or self.page.is_closed())
 
+    def mark_lost(self, failure: ToolFailed) -> None:
+        """Fail every wait for the page from now on: it is lost, and may not have reported it."""
+        self._watch.fail(failure)
+
     @property
     def dialogs(self) -> list[str]:
         """A sentence for each dialog since the lease began."""
