@@ -14,7 +14,7 @@ import pytest
 import decisions.errors
 import runners.actions.errors
 import runners.errors
-from runners.actions.errors import CdpLost
+from runners.actions.errors import CdpLost, TextNotShown
 from runners.errors import ToolFailed
 from runs.installation.demo.site import CHAPTERS, PAGES, render_page
 
@@ -56,11 +56,11 @@ def _errors_with_code(module: ModuleType) -> list[type[Any]]:
 
 
 ERRORS = [*_errors_with_code(runners.errors), *_errors_with_code(runners.actions.errors)]
-# CdpLost shares its parent's code but is never retried; the row explains that in words.
+# These two share another error's code but are never retried; the rows explain that in words.
 ERRORS_WITH_OWN_CODE = [
     error_class
     for error_class in ERRORS
-    if error_class.code not in SHARED_CODES and error_class is not CdpLost
+    if error_class.code not in SHARED_CODES and error_class not in (CdpLost, TextNotShown)
 ]
 
 
