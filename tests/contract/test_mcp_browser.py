@@ -22,7 +22,7 @@ from runs.models import Run, Task, TaskMessage
 from runs.sessions.services import create_session
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost, structured
 from tests.contract.mcp_http_host import HEADERS
-from tests.support.agent.agent_goals import tool_results
+from tests.support.agent.agent_goals import observations
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageServer
@@ -192,7 +192,7 @@ def test_the_agent_goes_on_from_the_page_of_a_host(
     assert run["status"] == "succeeded", run["error"]
     task = Task.objects.get(session_id=started["sessionId"])
     assert Run.objects.get(id=run["runId"]).task_id == task.id
-    assert "# Sign in" in str(tool_results(model.requests[1])[0])
+    assert "# Sign in" in str(observations(model.requests[1]))
     assert act(browsing, "browser_type", xpath="//input", text="a")[0]["typed"] is True
 
 

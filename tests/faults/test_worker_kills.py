@@ -55,7 +55,7 @@ def test_a_run_survives_its_worker(
     workers = installation.workers(2)
     installation.arm_failpoint(failpoint_name)
     run = installation.wait_for_end(installation.submit(f"touch:{tmp_path / 'mark'}", "ok"))
-    assert installation.failpoint_was_hit(failpoint_name)
+    installation.wait_until(lambda: installation.failpoint_was_hit(failpoint_name))
     installation.wait_until(lambda: killed(workers))
     assert [process.wait(5) for process in killed(workers)] == [-9]
     assert run.status == "succeeded"

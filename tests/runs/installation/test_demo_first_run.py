@@ -87,7 +87,8 @@ def environments_of(home: TemporaryHome) -> list[tuple[str, Environment]]:
         with contextlib.suppress(psutil.NoSuchProcess):
             command, environ = " ".join(process.cmdline()), process.environ()
             part = next((PARTS[word] for word in PARTS if word in command), command)
-            found.append((part, environ))
+            # Chromium writes its title over its arguments and what follows them in memory.
+            found.append((part, {name: environ[name] for name in environ if name.isidentifier()}))
     return found
 
 
