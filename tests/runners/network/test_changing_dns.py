@@ -9,6 +9,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from http.client import parse_headers
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,9 @@ class Site:
             threading.Thread(target=self._answer, args=(client,), daemon=True).start()
 
     def _answer(self, client: socket.socket) -> None:
-        with client, contextlib.suppress(OSError):
-            while client.recv(65536):
+        with client, client.makefile("rb") as requests, contextlib.suppress(OSError):
+            while requests.readline():  # a request may arrive in several pieces
+                requests.read(int(parse_headers(requests).get("Content-Length", 0)))
                 client.sendall(ANSWER)
 
 
