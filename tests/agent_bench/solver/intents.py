@@ -55,6 +55,7 @@ class Press(Intent):
             yield view.call("browser_click", clickId=element.number, **arguments)
             if not view.is_element_gone:
                 return
+            yield view.observe()
 
 
 @dataclass(frozen=True)
@@ -173,11 +174,11 @@ class SwitchTab(Intent):
 
     def turns(self, view: ModelView) -> Turns:
         """List the tabs, and switch."""
-        yield view.call("browser_list_tabs")
+        yield [Call("browser_list_tabs", {})]
         tabs = (view.results[-1].get("result") or {}).get("tabs")
         if not tabs:
             raise NotOnPage("the list of tabs")
-        view.tab = (max if self.newest else min)(int(tab["tabId"]) for tab in tabs)
+        view.tab = int(tabs[-1 if self.newest else 0]["tabId"])  # in the order of their opening
         yield view.call("browser_switch_tab")
 
 
