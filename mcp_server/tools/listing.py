@@ -104,8 +104,8 @@ def listed_output(schema: Schema) -> Schema:
 
 
 def _type_of(schema: Mapping[str, Any]) -> Schema:
-    said = "const" if "type" not in schema and "const" in schema else "type"
-    named: Schema = {said: schema[said]} if said in schema else {}
+    key = "const" if "type" not in schema and "const" in schema else "type"
+    named: Schema = {key: schema[key]} if key in schema else {}
     if "anyOf" in schema:
         named["anyOf"] = [_type_of(one) for one in schema["anyOf"]]
     if "items" in schema:

@@ -185,6 +185,32 @@ def record_answer(*, run: Run, answer: str, principal: Principal, **_signal: Any
     UserMessage(principal, str(run.task_id), answer).write_as_answer(run)
 
 
+def new_task(
+    principal: Principal,
+    title: str,
+    *,
+    target_id: str | None = None,
+    key: str | None = None,
+    session_id: str | None = None,
+) -> Task:
+    """Return a new task of a principal, not yet written."""
+    now = datetime.now(UTC)
+    return Task(
+        id=new_id("task_"),
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+        principal_id=principal.id,
+        user_id=principal.user_id,
+        trust=principal.trust,
+        title=title,
+        target_id=target_id,
+        key=key,
+        session_id=session_id,
+        created_at=now,
+        updated_at=now,
+    )
+
+
 def insert_task(task: Task) -> None:
     """Write a new task and its audit event, in the caller's transaction."""
     task.save(force_insert=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -15,7 +14,6 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
-from decisions.infra.ids import new_id
 from decisions.models import Confirmation
 from runs.conversations.message_queue import (
     hold_back,
@@ -32,6 +30,7 @@ from runs.conversations.messages import (
     OnBusy,
     UserMessage,
     insert_task,
+    new_task,
     title_of,
 )
 from runs.conversations.selectors import message_object, task_object, visible_task
@@ -75,7 +74,9 @@ def create_task(
     }
     args = {name: value for name, value in given.items() if value is not None}
     approval = admit_call(tool_call_request(principal, "create_task", args, key=key or ""))
-    task = _new_task(principal, title or title_of(message or _NEW_TASK), target_id, key)
+    task = new_task(
+        principal, title or title_of(message or _NEW_TASK), target_id=target_id, key=key
+    )
     try:
         _write_task(task, principal, message, output_schema, approval)
     except IntegrityError:
@@ -131,23 +132,6 @@ def _task_of_key(
                 details={"taskId": task.id},
             )
     return task
-
-
-def _new_task(principal: Principal, title: str, target_id: str | None, key: str | None) -> Task:
-    now = datetime.now(UTC)
-    return Task(
-        id=new_id("task_"),
-        tenant_id=principal.tenant_id,
-        workspace_id=principal.workspace_id,
-        principal_id=principal.id,
-        user_id=principal.user_id,
-        trust=principal.trust,
-        title=title,
-        target_id=target_id,
-        key=key,
-        created_at=now,
-        updated_at=now,
-    )
 
 
 def add_message(

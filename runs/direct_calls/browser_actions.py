@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -17,7 +16,6 @@ from django.db import IntegrityError
 
 from decisions.errors import ConfirmationRequired, InvalidInput, ToolNotFound
 from decisions.identity.principals import Principal
-from decisions.infra.ids import new_id
 from decisions.infra.threads import in_thread
 from runners.actions.catalogue import ACTIONS, TASK_START
 from runners.browser_sessions import find_session
@@ -27,7 +25,7 @@ from runs.agent.first_call import start_event_data
 from runs.agent.journal_view import TAKEOVERS_ENDED
 from runs.conversations.errors import TaskBusy
 from runs.conversations.messages import TEMPLATE as AGENT
-from runs.conversations.messages import UserMessage, title_of
+from runs.conversations.messages import UserMessage, new_task, title_of
 from runs.direct_calls.as_run import MAX_WAIT_S, START_MS, with_run_scopes
 from runs.direct_calls.refusals import recording_refusals
 from runs.models import TERMINAL, Run, RunStatus, Task, TaskStatus
@@ -108,13 +106,14 @@ class _Action:
         """Submit its run, and return the run's id. Commits."""
         event = start_event_data({"tool": self.name, "args": self.args, "toolCallId": ""})
         content = f"{self.name} {orjson.dumps(event['args']).decode()}"
-        new_task = None if self.task else _new_task(self.owner, self.session_id, self.args)
+        title = title_of(f"Browser session {self.args.get('url', '')}")
+        task = self.task or new_task(self.owner, title, session_id=self.session_id)
         message = UserMessage(
             self.owner,
-            (self.task or new_task or Task()).id,
+            task.id,
             content,
             session_id=self.session_id,
-            new_task=new_task,
+            new_task=None if self.task else task,
         )
         submitted = submit_run(
             principal=self.owner,
@@ -168,22 +167,6 @@ def _check(name: str, args: Mapping[str, Any], known: Mapping[str, Any]) -> None
 def _task_of(principal: Principal, session_id: str) -> Task | None:
     tasks = Task.objects.filter(workspace_id=principal.workspace_id, session_id=session_id)
     return tasks.first()
-
-
-def _new_task(owner: Principal, session_id: str, args: Mapping[str, Any]) -> Task:
-    now = datetime.now(UTC)
-    return Task(
-        id=new_id("task_"),
-        tenant_id=owner.tenant_id,
-        workspace_id=owner.workspace_id,
-        principal_id=owner.id,
-        user_id=owner.user_id,
-        trust=owner.trust,
-        title=title_of(f"Browser session {args.get('url', '')}"),
-        session_id=session_id,
-        created_at=now,
-        updated_at=now,
-    )
 
 
 def _known_state(task: Task) -> dict[str, Any]:

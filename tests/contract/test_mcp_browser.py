@@ -155,17 +155,17 @@ def test_text_of_the_page_cannot_end_its_marks(browsing: Host, page_server: Page
 
 
 @pytest.mark.parametrize(
-    ("args", "said"), [({"clickId": "x"}, "clickId"), ({"nope": 1}, "nope"), ({}, "clickId")]
+    ("args", "named"), [({"clickId": "x"}, "clickId"), ({"nope": 1}, "nope"), ({}, "clickId")]
 )
 def test_invalid_arguments_are_refused_by_name(
-    browsing: Host, page_server: PageServer, args: dict[str, Any], said: str
+    browsing: Host, page_server: PageServer, args: dict[str, Any], named: str
 ) -> None:
     started = {"sessionId": "sess_unknown"}
     assert refused(browsing, "browser_click", **started)["errorCode"] == "SESSION_NOT_FOUND"
     act(browsing, "task_start")
     error = refused(browsing, "browser_click", **args)
     assert error["errorCode"] == "INVALID_PARAMETER"
-    assert said in error["message"]
+    assert named in error["message"]
 
 
 def test_every_action_is_a_tool_and_the_list_stays_small(browsing: Host) -> None:

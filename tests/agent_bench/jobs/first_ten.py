@@ -42,8 +42,8 @@ def fact(host: JobHost, at: Addresses) -> str:
     index = read_pages(host, f"{at.manual}/{link}")
     listed = find(host, index, r"autovacuum_vacuum_cost_delay\s+configuration[^(]*\(([^)#]+)")
     page = read_pages(host, f"{at.manual}/{listed['0'][0]}")
-    said = find(host, page, r"(?s)autovacuum_vacuum_cost_delay.{0,420}")
-    return sentence(said["0"][0])
+    default = find(host, page, r"(?s)autovacuum_vacuum_cost_delay.{0,420}")
+    return sentence(default["0"][0])
 
 
 def sentence(text: str) -> str:
@@ -167,9 +167,13 @@ def table(host: JobHost, at: Addresses) -> int:
 
 
 def sixty_pages(host: JobHost, at: Addresses) -> dict[int, str]:
+    """Read sixty pages, killed after the submit."""
+    return codes_after_a_kill(host, [f"{at.site}/item/{number}" for number in range(1, 61)])
+
+
+def codes_after_a_kill(host: JobHost, urls: list[str]) -> dict[int, str]:
     """Submit, be killed, wait, and take the codes out of the texts."""
-    urls = [f"{at.site}/item/{number}" for number in range(1, 61)]
-    run_id = read_pages(host, *urls, options={"mode": "async", "idempotencyKey": "sixty"})
+    run_id = read_pages(host, *urls, options={"mode": "async", "idempotencyKey": "codes"})
     host.restart()
     host.call("wait_task_run", runId=run_id, brief=True)
     found = find(host, run_id, r"Code: (\w+)")

@@ -7,7 +7,14 @@ import re
 from typing import Any
 
 from tests.agent_bench.jobs.addresses import Addresses
-from tests.agent_bench.jobs.first_ten import NO_TEXT, find, read_pages, reason_in, sentence
+from tests.agent_bench.jobs.first_ten import (
+    NO_TEXT,
+    codes_after_a_kill,
+    find,
+    read_pages,
+    reason_in,
+    sentence,
+)
 from tests.agent_bench.jobs.host import JobHost
 from tests.agent_bench.jobs.manual import COMMANDS, WITH_PARAMETERS
 from tests.agent_bench.jobs.right_answers import BOOKING
@@ -144,13 +151,8 @@ def conditions(host: JobHost, at: Addresses) -> list[str]:
 
 
 def forty_pages(host: JobHost, at: Addresses) -> dict[int, str]:
-    """Submit, be killed, wait, and take the codes out of the texts."""
-    urls = [f"{at.site}/item/{number}?slow=1" for number in range(1, 41)]
-    run = read_pages(host, *urls, options={"mode": "async", "idempotencyKey": "forty"})
-    host.restart()
-    host.call("wait_task_run", runId=run, brief=True)
-    found = find(host, run, r"Code: (\w+)")
-    return {int(item) + 1: codes[0] for item, codes in found.items()}
+    """Read forty pages, some of which are slow, killed after the submit."""
+    return codes_after_a_kill(host, [f"{at.site}/item/{number}?slow=1" for number in range(1, 41)])
 
 
 def report(host: JobHost, at: Addresses) -> dict[str, Any]:
