@@ -56,7 +56,8 @@ def serve(app: RunnerApp, listener: socket.socket) -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-    # uvicorn raises the signal again after its shutdown; by then nothing is left to end.
+    server = uvicorn.Server(config)
+    # uvicorn handles signals only once it runs, and raises them again after its shutdown.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    uvicorn.Server(config).run(sockets=[listener])
+        signal.signal(number, server.handle_exit)
+    server.run(sockets=[listener])

@@ -142,6 +142,24 @@ def test_process_isolation_and_network_access_print_a_warning(tmp_path: Path) ->
     assert "WARNING: with --allow-net" in output
 
 
+def test_a_signal_before_the_server_runs_ends_the_runner(tmp_path: Path) -> None:
+    code = """
+import os, signal, sys, uvicorn
+from runners.docker_runner import command_line
+run = uvicorn.Server.run
+def run_after_the_signal(self, sockets):
+    os.kill(os.getpid(), signal.SIGTERM)
+    run(self, sockets)
+uvicorn.Server.run = run_after_the_signal
+sys.exit(command_line.main(sys.argv[1:]))
+"""
+    arguments = ["--root", str(tmp_path), "--port", "0", *PROCESS]
+    completed = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=PROJECT, capture_output=True, timeout=20
+    )
+    assert completed.returncode == 0
+
+
 def test_serving_loads_neither_django_nor_docker() -> None:
     code = (
         "import sys; import runners.docker_runner.command_line;"
