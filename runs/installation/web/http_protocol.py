@@ -13,6 +13,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from decisions.errors import InvalidInput, NotReady, Refused, TooManyRequests
@@ -58,6 +59,20 @@ class _Phase(enum.Enum):
     BODY = "a body is arriving"
 
 
+class ObservedFlowControl(FlowControl):
+    """A flow control that calls a function when the server goes on reading after a pause."""
+
+    def __init__(self, transport: asyncio.Transport, on_resume: Callable[[], None]) -> None:
+        super().__init__(transport)
+        self._on_resume = on_resume
+
+    def resume_reading(self) -> None:
+        """Go on reading."""
+        if self.read_paused:
+            self._on_resume()
+        super().resume_reading()
+
+
 class LimitedProtocol(HttpToolsProtocol):
     """A connection that is closed after a request that exceeds a limit (ConnectionLimits)."""
 
@@ -66,6 +81,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count the connection, and wait for its first request; refuse it if there are too many."""
         super().connection_made(transport)
+        self.flow = ObservedFlowControl(transport, self._restart_time_limit)
         self._limits = self.config.open_connections.limits
         self._phase, self._phase_began = _Phase.IDLE, 0.0
         self._head_bytes = self._body_bytes = self._trailer_bytes = 0
@@ -166,7 +182,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._is_refused or self.transport.is_closing():
             return
         if self.flow.read_paused:
-            self._phase_began, self._body_bytes = self.loop.time(), 0
+            self._restart_time_limit()
         left_s = self._phase_began + self._allowed_s() - self.loop.time()
         if left_s > 0:
             self._arrival_timer = self.loop.call_later(left_s, self._check_arrival)
@@ -176,6 +192,10 @@ class LimitedProtocol(HttpToolsProtocol):
             part = "head" if self._phase is _Phase.HEAD else "body"
             slow = RequestTooSlow(f"The {part} of the request did not arrive in time.")
             self._refuse(slow, linger_s=_LINGER_S)
+
+    def _restart_time_limit(self) -> None:
+        """Give the rest of the request the time of a whole one: the server did not read."""
+        self._phase_began, self._body_bytes = self.loop.time(), 0
 
     def pause_writing(self) -> None:
         """Start the time limit for a client that does not read."""

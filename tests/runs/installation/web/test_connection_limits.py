@@ -150,6 +150,26 @@ def test_time_in_which_the_application_does_not_read_does_not_count() -> None:
     assert exchange(talk, app=app).endswith(b"3000000")
 
 
+def test_after_the_application_did_not_read_the_client_has_the_whole_time_again() -> None:
+    """Also if the pause ends shortly before the limit is checked again."""
+    limits = ConnectionLimits(body_s=0.8, body_bytes_per_s=1_000_000_000)
+    reads = asyncio.Event()
+
+    async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        await asyncio.sleep(1.9 * limits.body_s)
+        reads.set()
+        await echo_size(scope, receive, send)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(POST % 300_000 + b"b" * 200_000)
+        await reads.wait()
+        await asyncio.sleep(0.2 * limits.body_s)
+        writer.write(b"b" * 100_000)
+        return await reader.read()
+
+    assert exchange(talk, app=app, limits=limits).endswith(b"300000")
+
+
 def test_a_long_response_is_not_limited() -> None:
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
