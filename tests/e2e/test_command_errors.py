@@ -26,16 +26,36 @@ def run(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
     ("command", "message"),
     [
         (("up", "--port", "65536"), "65536 is not a port; --port takes a number from 1 to 65535."),
-        (("up", "--port", "-5"), "-5 is not a port; --port takes a number from 1 to 65535."),
-        (("create_token", "x", "--scopes", ","), "--scopes names none"),
-        (("create_token", "x", "--scopes", ""), "--scopes names none"),
+        pytest.param(
+            ("up", "--port", "-5"),
+            "-5 is not a port; --port takes a number from 1 to 65535.",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ("create_token", "x", "--scopes", ","), "--scopes names none", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ("create_token", "x", "--scopes", ""), "--scopes names none", marks=pytest.mark.slow
+        ),
         (("create_token", "x", "--scopes", "nope"), "Unknown scopes: nope."),
-        (("create_token", ""), "A token needs a name"),
-        (("create_token", "x", "--expires", "soon"), "'soon' is not a lifetime"),
+        pytest.param(("create_token", ""), "A token needs a name", marks=pytest.mark.slow),
+        pytest.param(
+            ("create_token", "x", "--expires", "soon"),
+            "'soon' is not a lifetime",
+            marks=pytest.mark.slow,
+        ),
         (("mcp_config", "--http", "not-a-url"), "'not-a-url' is not the URL of a server"),
-        (("mcp_config", "--http", "http:///x"), "'http:///x' is not the URL of a server"),
-        (("mcp_config", "--sse"), "--sse is an option of --http: give --http too."),
-        (("mcp_config", "--name", " "), "--name is empty"),
+        pytest.param(
+            ("mcp_config", "--http", "http:///x"),
+            "'http:///x' is not the URL of a server",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ("mcp_config", "--sse"),
+            "--sse is an option of --http: give --http too.",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(("mcp_config", "--name", " "), "--name is empty", marks=pytest.mark.slow),
     ],
 )
 def test_wrong_arguments_print_one_sentence_and_no_traceback(
@@ -121,8 +141,8 @@ def test_a_damaged_database_is_named_in_one_sentence_with_the_remedy(
 @pytest.mark.parametrize(
     "damage",
     [
-        flip_bits,
-        pytest.param(truncate, marks=pytest.mark.slow),
+        pytest.param(flip_bits, marks=pytest.mark.slow),
+        truncate,
         pytest.param(overwrite_header, marks=pytest.mark.slow),
     ],
 )

@@ -27,6 +27,7 @@ def elements_in(raw: bytes, size: int) -> list[bytes]:
     ]
 
 
+@pytest.mark.slow
 @given(updates=st.lists(VALUES, max_size=8), size=st.integers(1, 40), spaced=st.booleans())
 def test_every_element_is_found_once_and_in_order(
     updates: list[Any], size: int, spaced: bool

@@ -51,7 +51,7 @@ def browse(url: str) -> list[Turn]:
     return [*turns, complete()]
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
 def test_each_request_begins_with_the_one_before_it_up_to_the_observations(
     model: ModelServer,
     page_server: PageServer,

@@ -95,7 +95,10 @@ def test_artifacts_in_a_bucket_are_excluded_unless_requested(
     assert check_backup(folder) == read_manifest(folder)
 
 
-@pytest.mark.parametrize("destination", ["inside", "taken", "file"])
+@pytest.mark.parametrize(
+    "destination",
+    ["inside", *(pytest.param(name, marks=pytest.mark.slow) for name in ("taken", "file"))],
+)
 def test_an_unusable_destination_is_rejected(
     source_installation: Installation, tmp_path: Path, destination: str
 ) -> None:

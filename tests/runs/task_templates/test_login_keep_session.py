@@ -128,6 +128,7 @@ def test_a_missing_field_is_named(submit_login: SubmitLogin, execute_run: Execut
     assert run.next_actions[0]["args"]["sessionId"] == run.session_id
 
 
+@pytest.mark.slow
 def test_credentials_are_deleted_once_the_form_is_sent(
     submit_login: SubmitLogin, execute_run: ExecuteRun, principal: Principal
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_login_into_an_existing_session_uses_it(
     assert (run.session_id, run.status) == (first.session_id, "succeeded")
 
 
+@pytest.mark.slow
 def test_a_session_is_restored_with_a_warning_when_its_pages_were_closed(
     submit_login: SubmitLogin,
     execute_run: ExecuteRun,
@@ -186,6 +188,7 @@ def test_a_clone_is_independent_of_its_origin(
     assert "Members" in run.result["items"][0]["title"]
 
 
+@pytest.mark.slow
 def test_a_clone_that_clears_its_cookies_leaves_the_first_logged_in(
     submit_login: SubmitLogin,
     execute_run: ExecuteRun,
@@ -204,6 +207,7 @@ def test_a_clone_that_clears_its_cookies_leaves_the_first_logged_in(
     )
 
 
+@pytest.mark.slow
 def test_two_runs_in_one_session_work_one_after_the_other(
     submit_login: SubmitLogin,
     execute_run: ExecuteRun,

@@ -40,6 +40,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "pieces": MANY_TYPES,
     **{item.template_id: dict(item.result_schema) for item in list_templates()},
 }
+FAST = ("pieces", "test_talk", "batch_extract_pages", "paginated_extract")
+PARAMETERS = [
+    name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in SCHEMAS
+]
 # Long texts are created by repetition: hypothesis itself generates short ones.
 LONG = st.builds(lambda text, times: text * times, st.text(), st.sampled_from([0, 1, 40, 3000]))
 ANY = st.recursive(
@@ -87,7 +91,7 @@ def _of_type(name: str, schema: Any, root: dict[str, Any]) -> st.SearchStrategy[
     return plain.get(name, st.none())
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", PARAMETERS)
 @given(st.data())
 @settings(max_examples=20)
 def test_a_shortened_result_is_below_the_budget_and_still_valid(

@@ -110,6 +110,7 @@ def background_worker(
     in_background(work)
     yield
     stop.set()
+    idle_worker.drain()  # steps that still run are interrupted, not waited for
 
 
 @pytest.fixture

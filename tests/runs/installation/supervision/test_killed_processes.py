@@ -200,6 +200,7 @@ def test_an_unhealthy_part_that_ignores_its_stop_is_restarted_once(start_stack: 
     assert stack.info.services[1].restarts == 1
 
 
+@pytest.mark.slow
 def test_a_stop_also_ends_processes_that_ignore_it(start_stack: Start) -> None:
     stack = start_stack("web=trap '' TERM; while :; do sleep 0.1; done")
     processes = stack.processes()

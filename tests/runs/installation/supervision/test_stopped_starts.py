@@ -44,7 +44,11 @@ def begun(home: TemporaryHome, *arguments: str) -> RunningCommand:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status"), [(["--background"], 1), ([], 0)], ids=["background", "foreground"]
+    ("arguments", "status"),
+    [
+        pytest.param(["--background"], 1, marks=pytest.mark.slow, id="background"),
+        pytest.param([], 0, id="foreground"),
+    ],
 )
 def test_down_ends_a_stack_that_is_being_prepared(
     home: TemporaryHome, arguments: list[str], status: int
