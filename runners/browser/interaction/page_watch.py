@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
-from weakref import WeakKeyDictionary
 
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import run_command
@@ -36,7 +35,6 @@ _ENCODINGS = ("utf-8", "gb18030", "latin-1")  # of a query in an address
 _NO_WORD = re.compile(r"[\W_]+")
 # Kinds of requests that may send a form; images, styles and beacons do not.
 _SENDING = frozenset({"document", "xhr", "fetch", "websocket"})
-_watches: WeakKeyDictionary[Tab, SubmitWatch] = WeakKeyDictionary()
 
 
 @dataclass(slots=True)
@@ -113,15 +111,15 @@ class SubmitWatch:
         """Stop watching."""
         for event, listener in self._listeners():
             self.tab.page.remove_listener(event, listener)
-        _watches.pop(self.tab, None)
+        self.tab.submit_watch = None
 
     def start(self) -> None:
         """Start watching; replaces an earlier watch of the tab."""
-        if (earlier := _watches.get(self.tab)) is not None:
+        if (earlier := self.tab.submit_watch) is not None:
             earlier.stop()
         for event, listener in self._listeners():
             self.tab.page.on(event, listener)
-        _watches[self.tab] = self
+        self.tab.submit_watch = self
 
     def _listeners(self) -> Iterator[tuple[Any, Any]]:
         yield "request", self.on_request
@@ -183,7 +181,7 @@ async def has_reacted(tab: Tab) -> bool | None:
     """Return whether a watched page requested or showed anything since, within REACTION_SECONDS
     from now; None if it is not watched. Ends the watch.
     """
-    watch = _watches.get(tab)
+    watch = tab.submit_watch
     if watch is None:
         return None
     until = time.monotonic() + REACTION_SECONDS
@@ -208,7 +206,7 @@ async def confirm_search(
         SearchNotConfirmed: Nothing shows that the search happened, or its request failed.
         NavigationTimeout: The results were still loading when the time was up.
     """
-    watch = _watches.get(tab)
+    watch = tab.submit_watch
     if watch is None:
         raise SearchNotConfirmed("No search was submitted.", details={"reason": "not_watched"})
     try:

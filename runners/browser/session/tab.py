@@ -40,6 +40,7 @@ from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, Too
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Request, Response
 
+    from runners.browser.interaction.page_watch import SubmitWatch
     from runners.browser.session.crashes import DialogAnswer, DialogHandler, PopupHandler
     from runners.network.failed_connections import FailedConnections
 
@@ -90,6 +91,7 @@ class Tab:
         windows_opened: how many windows that stay open the page has requested.
         stayed_at: when a navigation last returned no page; a download may be about to start.
         is_leaving: whether a navigation to another document has started and is not committed yet.
+        submit_watch: watches what the page does since a form was about to be submitted.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class Tab:
         self.is_leaving = False
         self.stayed_at = 0.0
         self.windows_opened = 0
+        self.submit_watch: SubmitWatch | None = None
         self._leaving_to = self._stay_notice = ""
         self._is_dirty = False
         self._committed = asyncio.Event()  # the document of the last `navigate`
