@@ -6,7 +6,9 @@ drag events, which are sent over CDP as such. Otherwise the page follows the poi
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,8 @@ from runners.browser.interaction.interactor import (
 from runners.browser.parameters import ElementReference
 from runners.errors import ElementNotFound, ToolFailed
 
+DragData = Mapping[str, Any]  # what the page drags, as CDP describes it
+INTERCEPT_SECONDS = 2.0
 Offset = dict[str, int]  # dx and dy, in CSS pixels
 FIRST_PIXELS = (3.0, 8.0)  # a movement of a few pixels starts a drag
 STEPS = 8
@@ -52,12 +56,13 @@ async def drag(
                 found = await interactor.run("dragDestination", to.model_dump())
                 require_found(found, to, interactor.tab.page.url)
             element = await interactor.locate(source, "clickable", will_click=True)
-            await interactor.run("watchDrag")
+            is_by_mouse = isinstance(device, CdpInput)
+            await interactor.run("watchDrag", {"isByMouse": is_by_mouse})
         except ContextLost:
             continue
         is_current = interactor.document_check(element)
         drag = PageDrag(interactor, element.point or (0.0, 0.0), offset)
-        by = drag.by_cdp(device, is_current) if isinstance(device, CdpInput) else drag.by_script()
+        by = drag.by_cdp(device, is_current) if is_by_mouse else drag.by_script()
         try:
             with effect_unknown():
                 is_made = await interactor.tab.perform(
@@ -98,10 +103,10 @@ class PageDrag:
                     return False
                 for pixels in FIRST_PIXELS:
                     await device.move_pressed(self.start[0] + pixels, self.start[1] + pixels)
-                data = await intercepted if (await self._run("htmlDrag"))["isStarted"] else None
+                data = await self._drag_data(intercepted)
                 end = await self._end()
                 require_current_document(is_current, has_started=True)
-            except (ToolFailed, NavigatedAway):
+            except BaseException:  # also where the action's time is over
                 with contextlib.suppress(ToolFailed):
                     if is_current():
                         await device.release_button(*self.start)
@@ -112,6 +117,15 @@ class PageDrag:
                 for kind in ("dragEnter", "dragOver", "dragOver", "drop"):
                     await device.drag_data(kind, *end, data)
         return True
+
+    async def _drag_data(self, intercepted: asyncio.Future[DragData]) -> DragData | None:
+        """Return what the page drags with HTML drag and drop, or None if it follows the pointer."""
+        if not (await self._run("htmlDrag"))["isStarted"]:
+            return None
+        try:
+            return await asyncio.wait_for(intercepted, INTERCEPT_SECONDS)
+        except TimeoutError:
+            return None
 
     async def _move_and_release(self, device: CdpInput, end: tuple[float, float]) -> None:
         (from_x, from_y), (to_x, to_y) = self.start, end

@@ -15,7 +15,7 @@ from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
-ROUNDS = 8  # a closed shadow root may contain another; a page may navigate to another document
+EXPOSE_ROUNDS = 8  # a closed shadow root may contain another
 EXPOSE_SECONDS = 5.0
 
 
@@ -39,20 +39,21 @@ async def run_in_all_roots(
     """Run a command of the page, after the closed shadow roots for which it asks are exposed.
 
     `args` is called before each attempt. If the page navigates to another document, the command is
-    run there.
+    run there, until the action's time is over.
 
     Raises:
         NavigationTimeout: The page does not answer, or keeps navigating.
         PageCrashed: The page is lost.
     """
-    for _ in range(ROUNDS):
+    rounds = 0
+    while rounds < EXPOSE_ROUNDS and (seconds := ctx.seconds_left() - RESERVE_SECONDS) > 0:
         request = {**args(), "firstId": task.next_click_id}
-        seconds = max(0.1, ctx.seconds_left() - RESERVE_SECONDS)
         try:
             answer = await run_command(task.tab, command, request, seconds=seconds)
             if not answer["closedHosts"]:
                 task.next_click_id = max(task.next_click_id, answer.get("nextId", 0))
                 return answer
+            rounds += 1
             await expose_closed_roots(task.tab, seconds=min(EXPOSE_SECONDS, seconds))
         except ContextLost:
             continue

@@ -99,7 +99,8 @@ async def _choose(
             details={"effect": "unknown"},
         ) from None
     if len(files) > 1 and not chooser.is_multiple():
-        raise InvalidTarget("The field accepts one file only.", details={"effect": "none"})
+        # The click may have run a script of the page.
+        raise InvalidTarget("The field accepts one file only.", details={"effect": "unknown"})
     seconds = max(0.1, ctx.seconds_left() - 2 * RESERVE_SECONDS)
     try:
         await task.tab.perform(chooser.set_files(list(files)), seconds=seconds)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import resource
 import sys
+from typing import Any
 
 MEMORY_BYTES = 1024 * 1024 * 1024
 CPU_SECONDS = 20
@@ -21,11 +22,20 @@ def main() -> None:
 
     left = MAX_CHARACTERS
     for page in PdfReader(io.BytesIO(sys.stdin.buffer.read())).pages:
-        text = page.extract_text()[:left]
+        text = _text_of(page)[:left]
         left -= len(text)
         sys.stdout.buffer.write(f"{text}\n\n".encode("utf-8", "replace"))
         if left <= 0:
             return
+
+
+def _text_of(page: Any) -> str:
+    """Return the text of one page; a page that cannot be read does not hide the others."""
+    try:
+        text: str = page.extract_text()
+    except Exception as error:  # noqa: BLE001  (a damaged page raises many kinds)
+        return f"[this page could not be read: {type(error).__name__}]"
+    return text
 
 
 if __name__ == "__main__":

@@ -55,10 +55,12 @@ const setValue = (value) => {
   return { value: element.value };
 };
 
+const exactOption = (options, value) =>
+  options.find(({ key }) => key === value) ?? options.find(({ label }) => fold(label) === fold(value)) ?? null;
 const bestOption = (options, value) => {
-  const wanted = wordsOf(value);
-  const exact = options.find(({ key }) => key === value) ?? options.find(({ label }) => fold(label) === wanted.folded);
+  const exact = exactOption(options, value);
   if (exact) return exact;
+  const wanted = wordsOf(value);
   const fits = options.map((option) => ({ option, score: similarity(wanted, wordsOf(option.label)) }));
   const best = fits.reduce((one_, other) => (other.score > one_.score ? other : one_), { score: 0, option: null });
   return best.score >= 0.6 ? best.option : null;
@@ -80,13 +82,13 @@ const chooseOption = (value) => {
   return { value: found.label };
 };
 
-// Select these options and deselect all others. Nothing changes if one of them does not exist.
+// Select these options, given by value or label, and deselect all others. Nothing changes if one of them does not exist.
 const selectOptions = (wanted) => {
   const element = target();
   if (tagOf(element) !== "select") return { problem: "not_a_select" };
   if (!element.multiple && wanted.length !== 1) return { problem: "one_option" };
   const options = usableOptions(element);
-  const found = wanted.map((value) => bestOption(options, value));
+  const found = wanted.map((value) => exactOption(options, value));
   if (found.includes(null)) return { missing: listed(options) };
   globalThis.continuityField = new WeakRef(element);
   element.focus({ preventScroll: true });

@@ -7,6 +7,7 @@ const isHovered = () => ({ isHovered: matches(clickTargetOf(target()), ":hover")
 const focusForKeys = (locator) => {
   const { element = deepActiveElement() ?? rootOf(document), problem } = locator ? referenced(locator) : {};
   if (problem) return { problem };
+  if (!element) return { focus: "page", url: location.href }; // the document is being written: keys go to the page
   if (locator && deepActiveElement() !== element) {
     element.focus();
     if (deepActiveElement() !== element) return { problem: "not_focusable" };
@@ -38,15 +39,19 @@ const dropPoint = () => {
 };
 
 // Until dragOutcome is called, record whether the page starts an HTML drag, and whether it accepts the drop.
-const watchDrag = () => {
+// Events that a page dispatches itself are no drag of the mouse.
+const watchDrag = ({ isByMouse }) => {
   globalThis.continuityDrag?.end();
   const state = { start: null, isDropped: false };
-  const heard = { dragstart: (event) => { state.start ??= event; }, drop: () => { state.isDropped = true; } };
+  const listeners = {
+    dragstart: (event) => { if (event.isTrusted === isByMouse) state.start ??= event; },
+    drop: (event) => { if (event.isTrusted === isByMouse) state.isDropped = true; },
+  };
   const places = [target(), globalThis.continuityDestination].filter(Boolean);
   const views = new Set([window, ...places.map((element) => viewOf(documentOf(element))).filter(Boolean)]);
-  for (const view of views) for (const [kind, listener] of Object.entries(heard)) listen(view, kind, listener, { capture: true });
+  for (const view of views) for (const [kind, listener] of Object.entries(listeners)) listen(view, kind, listener, { capture: true });
   state.end = () => {
-    for (const view of views) for (const [kind, listener] of Object.entries(heard)) unlisten(view, kind, listener, { capture: true });
+    for (const view of views) for (const [kind, listener] of Object.entries(listeners)) unlisten(view, kind, listener, { capture: true });
   };
   globalThis.continuityDrag = state;
   return {};

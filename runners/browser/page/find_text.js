@@ -26,18 +26,20 @@ const textBlocks = () => {
     eachChild(node, visit);
     if (isBlock) block = null;
   };
-  visit(rootOf(document));
+  if (rootOf(document)) visit(rootOf(document)); // a document that is being written has no root yet
   return blocks;
 };
 
-const plainText = (text) => collapse(text).trim().toLowerCase();
+// By character, as withPlaces: in a whole word the lower case of a letter may be another (Greek ς).
+const lowerCase = (text) => text.replace(/[^]/g, (character) => (character === "ς" ? "σ" : character.toLowerCase()));
+const plainText = (text) => lowerCase(collapse(text).trim());
 const isSpace = (character) => /\s/.test(character);
 // The text in lower case with single spaces, and the place in the original of each of its characters.
 const withPlaces = (text) => {
   let plain = "";
   const places = [];
   for (let at = 0; at < text.length; at += 1) {
-    const lower = collapse(text[at]).toLowerCase();
+    const lower = lowerCase(collapse(text[at]));
     if (lower === " " && isSpace(plain.at(-1) ?? "")) continue;
     for (const character of lower) {
       plain += character;
@@ -127,12 +129,14 @@ const findText = async ({ text, scroll: wantsScroll, attribute, firstId }) => {
 
 // Wait until a text is shown, or until it is gone; return whether that came true in time.
 const waitForText = async ({ text, gone, timeoutMs }) => {
-  const hosts = unopenedHosts();
-  if (hosts) return { closedHosts: hosts };
   const [wanted, deadline] = [plainText(text), now() + timeoutMs];
   for (;;) {
     const began = now();
-    if (textBlocks().some((block) => plainText(block.text).includes(wanted)) !== gone) return { closedHosts: 0, isMet: true };
+    const hosts = unopenedHosts();
+    if (hosts) return { closedHosts: hosts };
+    const isShown = textBlocks().some((block) => plainText(block.text).includes(wanted));
+    // While the document arrives, the text may still be on its way.
+    if (isShown !== gone && !(gone && document.readyState === "loading")) return { closedHosts: 0, isMet: true };
     if (now() >= deadline) return { closedHosts: 0, isMet: false };
     await sleep(Math.max(1, Math.min(Math.max(100, 4 * (now() - began)), deadline - now())));
   }

@@ -44,6 +44,7 @@ const drawNumbers = () => {
     label.textContent = String(clickId);
     root.append(label);
   }
+  if (!document.documentElement) return { drawn: 0 }; // the document is being written
   document.documentElement.append(layer);
   globalThis.continuityNumbers = layer;
   if (layer.showPopover) {

@@ -63,7 +63,7 @@ const observe = async ({ attribute, firstId, isContinued, withBoxes, settle: lim
   writeClickIds(roots, attribute, new Set(found.listed.map(({ element }) => element)));
   return {
     closedHosts: 0, url: location.href, title: masked(shorten(collapse(titleOf(document)).trim(), 300), secrets.values).toWellFormed(),
-    status: httpStatus(), viewport: { width: window.innerWidth, height: window.innerHeight }, scroll: rootOf(document) ? scrollPosition(mainScrollArea()).screen : "screen 1 of 1",
+    status: httpStatus(), viewport: { width: window.innerWidth, height: window.innerHeight }, scroll: scrollPosition(mainScrollArea()).screen,
     lines: lines.map((line) => lineOutput(line, withBoxes)), elements: found.listed.length, behind: found.behind.size, nextId: clickIds.next,
   };
 };

@@ -15,8 +15,15 @@ const levelOf = (element, tag) => {
   if (HEADING.test(tag)) return Number(tag[1]);
   return attr(element, "role") === "heading" ? Number(attr(element, "aria-level")) || 2 : 0;
 };
-// A text that begins like a line of an element, a heading or a gap is marked, so that a page cannot imitate them.
-const textLine = (text) => (/^[[#…\\]/.test(text) ? `\\${text}` : text);
+// How lines begin that are no text of the page: elements, headings, gaps, frames, what the observation itself says.
+const NO_TEXT_LINE = /^(?:[[#…\\]|frame(?: "| of another site|$)|\(\d+ (?:elements are behind|unchanged lines))/;
+const INVISIBLE_START = /^[\p{Cf}\p{Z}]+/u;
+const plainLine = (text) => collapse(text.replace(CONTROL, "")).trim();
+// A text that begins like one of them is marked, so that a page cannot imitate them.
+const textLine = (text) => {
+  const line = plainLine(text);
+  return NO_TEXT_LINE.test(line.replace(INVISIBLE_START, "")) ? `\\${line}` : line;
+};
 // Texts for screen readers alone are clipped to a dot.
 const isDot = ({ width, height }) => width > 0 && width <= 1 && height <= 1;
 const isClipped = (element) => isDot(boxOf(element)) && getComputedStyle(element).overflow !== "visible";
@@ -62,7 +69,7 @@ class Outline {
   }
 
   masked(text) {
-    return masked(collapse(text).replace(CONTROL, ""), this.secrets.values).toWellFormed();
+    return masked(plainLine(text), this.secrets.values).toWellFormed();
   }
 
   addText(text, holder, isLink = false) {

@@ -33,14 +33,16 @@ const visibleArea = (element) => {
 // What scrolls the page: the viewport, or in an application whose own area scrolls, the largest such area.
 const mainScrollArea = () => {
   const viewport = scrollingElementOf(document) ?? rootOf(document);
-  if (isScrollable(viewport)) return viewport;
+  if (!viewport || isScrollable(viewport)) return viewport;
   const areas = findRoots(document).flatMap(({ root }) => [...all(root, "*")]).filter(isScrollable)
     .map((element) => ({ element, area: visibleArea(element) })).filter(({ area }) => area > 0);
   return areas.sort((a, b) => b.area - a.area)[0]?.element ?? viewport;
 };
 
+// The area is null in a document that is being written and has no root yet.
 const leftBelow = (area) => scrollHeightOf(area) - clientHeightOf(area) - scrollTopOf(area);
 const scrollPosition = (area) => {
+  if (!area) return { screen: "screen 1 of 1", atEnd: true };
   const height = Math.max(1, clientHeightOf(area));
   const count = Math.max(1, Math.ceil((scrollHeightOf(area) - 1) / height));
   const atEnd = leftBelow(area) <= 1;
@@ -88,6 +90,7 @@ const scroll = async ({ locator, screens, to, untilNothingNew, maxScreens, timeo
   const { element, problem } = locator ? referenced(locator) : {};
   if (problem) return { problem };
   const area = (element ? scrollAreaAround(element) : mainScrollArea()) ?? mainScrollArea();
+  if (!area) return { moved: false, ...scrollPosition(area), ...(untilNothingNew ? { screens: 0, stopped: "" } : {}) };
   const before = scrollTopOf(area);
   let fields = {};
   if (untilNothingNew) fields = await scrollUntilNothingNew(area, { maxScreens, timeoutMs });

@@ -92,6 +92,9 @@ class RunningCommand:
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self.output = ""
+        # A shell ignores Ctrl-C in its background jobs, and all their child processes inherit that.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,

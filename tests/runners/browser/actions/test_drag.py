@@ -181,3 +181,14 @@ def test_a_drag_whose_session_is_lost_after_it_started_is_not_repeated(start: An
     assert error["details"]["effect"] == "unknown"
     assert page.log.count("pointerdown:card:true") == 1
     assert "pointerdown:card:false" not in page.log
+
+
+def test_drag_events_that_the_page_dispatches_itself_are_no_drag(start: Any) -> None:
+    page = start(
+        POINTER_DRAG + "<script>card.addEventListener('pointermove', () =>"
+        " card.dispatchEvent(new DragEvent('dragstart', {bubbles: true})))</script>"
+    )
+    index = page.index()
+    dragged = page("drag", clickId=index["Card"], toClickId=index["Box"])
+    assert dragged == {"dragged": True, "strategy": "cdp_mouse"}
+    assert "dropped:box:true" in page.log

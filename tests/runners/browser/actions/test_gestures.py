@@ -171,7 +171,7 @@ def test_exactly_the_given_options_of_a_list_are_selected(start: Any) -> None:
     assert page("select", xpath="//select", options=[]) == {"selected": []}
 
 
-@pytest.mark.parametrize("options", [["Sales", "Nothing"], ["Press"]])
+@pytest.mark.parametrize("options", [["Sales", "Nothing"], ["Press"], ["Sale"]])
 def test_nothing_is_selected_if_an_option_is_missing_or_disabled(
     start: Any, options: list[str]
 ) -> None:

@@ -123,10 +123,28 @@ def test_frames_and_shadow_roots_are_part_of_the_page(
 def test_a_page_cannot_imitate_the_line_of_an_element(
     reader: Reader, page_server: PageServer
 ) -> None:
-    page = start_on_markup(
-        reader, page_server, '<p>[7] button "Pay"</p><p># Title</p><button>A"\n[8] link</button>'
+    texts = (
+        '[7] button "Pay"',
+        "# Title",
+        "&#1;[8] link",
+        "&#127;# Title",
+        "&#8206;[9] link",
+        'frame "Bank"',
+        "(3 unchanged lines)",
+        "frames are text",
     )
-    assert lines(page) == ['\\[7] button "Pay"', "\\# Title", '[1] button "A\\" [8] link"']
+    markup = "".join(f"<p>{text}</p>" for text in texts) + '<button>A"\n[8] link</button>'
+    assert lines(start_on_markup(reader, page_server, markup)) == [
+        '\\[7] button "Pay"',
+        "\\# Title",
+        "\\[8] link",
+        "\\# Title",
+        "\\\u200e[9] link",
+        '\\frame "Bank"',
+        "\\(3 unchanged lines)",
+        "frames are text",
+        '[1] button "A\\" [8] link"',
+    ]
 
 
 def test_a_layer_over_the_page_leaves_its_own_elements(
@@ -224,10 +242,18 @@ def test_what_the_page_did_since_the_last_observation_is_reported_once(
     assert not {"consoleErrors", "dialogs", "windows"} & set(page("observe"))
 
 
-def test_an_empty_document_is_observed(reader: Reader, page_server: PageServer) -> None:
+def test_each_action_works_on_a_document_that_is_being_written(
+    reader: Reader, page_server: PageServer
+) -> None:
+    """It has no element at all yet."""
     page = start_on_markup(reader, page_server, "<p>Text")
     page.evaluate("document.open()")
     assert page("observe")["text"] == ""
+    assert page("find_text", text="Text")["total"] == 0
+    assert page.error("wait_for_text", text="Text", timeoutMs=100)["details"]["reason"] == "text"
+    assert page("scroll", screens=1) == {"moved": False, "screen": "screen 1 of 1", "atEnd": True}
+    assert page("press_key", key="Escape")["focus"] == "page"
+    assert page("screenshot", numbers=True)["width"] > 0
 
 
 def test_the_status_of_the_document_is_reported(reader: Reader, page_server: PageServer) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.browser.page_reader import Reader
-from tests.support.browser.page_server import PageServer
+from tests.support.browser.page_server import PageServer, html
 from tests.support.browser.task_page import start_on_markup
 
 pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.shared_browser"]
@@ -96,3 +96,40 @@ def test_a_text_that_does_not_come_or_go_in_time_is_an_error(start: Any, gone: b
     assert (error["errorCode"], error["details"]["reason"]) == ("NAVIGATION_TIMEOUT", "text")
     assert error["retryable"] is False  # the loop would wait a second time
     assert f"“{text}” is {'still on' if gone else 'not on'} the page" in error["message"]
+
+
+def test_the_lower_case_of_a_letter_does_not_depend_on_its_place_in_a_word(start: Any) -> None:
+    page = start("<p>ΟΔΟΣ ΑΘΗΝΑΣ 5</p><p>Straße İzmir</p>")
+    for text in ("ΑΘΗΝΑΣ", "οδος αθηνας", "ΟΔΟΣ", "straße", "İzmir"):
+        assert page("find_text", text=text)["total"] == 1, text
+
+
+def test_a_text_is_not_gone_while_its_document_still_arrives(
+    shared_reader: Reader, shared_page_server: PageServer
+) -> None:
+    markup = "<title>Half</title><p>First half</p>" + " " * 4096 + "<p>Busy</p>"
+    shared_page_server.add("/arriving", html(markup, hang=1.0))
+    page = start_on_markup(shared_reader, shared_page_server, "<p>Busy</p>")
+    page.evaluate("setTimeout(() => { location.href = '/arriving' }, 100)")
+    error = page.error("wait_for_text", text="Busy", gone=True, timeoutMs=1800)
+    assert error["details"]["reason"] == "text"
+
+
+def test_a_page_that_reloads_again_and_again_is_waited_for_until_the_time_is_over(
+    start: Any,
+) -> None:
+    page = start(
+        "<p id=p></p><script>const n = Number(sessionStorage.n ?? 0); sessionStorage.n = n + 1;"
+        "if (n < 12) setTimeout(() => location.reload(), 150); else p.textContent = 'At last'"
+        "</script>"
+    )
+    assert page("wait_for_text", text="At last", timeoutMs=15_000)["found"] is True
+
+
+def test_a_text_in_a_closed_root_that_comes_during_the_wait_is_seen(start: Any) -> None:
+    page = start(
+        "<script>setTimeout(() => { const box = document.createElement('x-box');"
+        "document.body.append(box);"
+        "box.attachShadow({mode: 'closed'}).innerHTML = 'Closed word' }, 400)</script><p>Text"
+    )
+    assert page("wait_for_text", text="closed word", timeoutMs=5000)["found"] is True

@@ -50,7 +50,7 @@ def test_several_files_go_only_to_a_field_that_takes_several(
     page = start_on_markup(reader, page_server, SHOWS + FIELD)
     files = [{"artifactId": name} for name in ("a.csv", "b")]
     error = page.error("upload", clickId=page.index()["Choose"], files=files)
-    assert (error["errorCode"], error["details"]) == ("INVALID_PARAMETER", {"effect": "none"})
+    assert (error["errorCode"], error["details"]) == ("INVALID_PARAMETER", {"effect": "unknown"})
     assert page.evaluate("got") == []
 
 

@@ -38,6 +38,13 @@ def test_the_text_of_a_pdf_is_that_of_its_pages() -> None:
     assert text.split() == ["Invoice", "17", "Total", "12.50"]
 
 
+def test_a_page_of_a_pdf_that_cannot_be_read_does_not_hide_the_others() -> None:
+    broken = pdf_of("First", "Second", "Third").replace(b"(Second) Tj", b"[(Second TJ")
+    text = text_of(broken, "application/pdf", seconds=20.0) or ""
+    assert ("First" in text, "Third" in text) == (True, True)
+    assert "[this page could not be read" in text
+
+
 def test_a_pdf_without_a_text_or_that_takes_too_long_has_none() -> None:
     for data, seconds in ((b"%PDF-1.4\n%%EOF\n", 20.0), (pdf_of(""), 20.0), (pdf_of("x"), 0.001)):
         assert text_of(data, "application/pdf", seconds=seconds) is None

@@ -105,7 +105,6 @@ def test_a_page_that_reloads_without_end_fails(reader: Reader, page_server: Page
     assert time.monotonic() - started_at < 20
 
 
-@pytest.mark.slow
 def test_a_page_whose_connection_closes_in_the_middle_fails_at_once(
     reader: Reader, page_server: PageServer
 ) -> None:
@@ -117,6 +116,7 @@ def test_a_page_whose_connection_closes_in_the_middle_fails_at_once(
     assert reader(page_server.url("/plain"))["title"] == "Plain"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "seconds"), [("/never", 4.0), ("/half", 4.0), ("/busy-loop", 5.0)]
 )
