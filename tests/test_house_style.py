@@ -25,6 +25,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "mcp_server/http/application.py": "the last handler of a request: log the error, or raise",
     "mcp_server/stdio/local_stack.py": "stored in a future, which raises it in the caller",
     "mcp_server/server.py": "the last handler of a call: log the error, return an error id",
+    "runners/browser/files/pdf_to_text.py": "a damaged page raises many kinds: read the others",
     "runners/browser/pool/runtime.py": "after any error the browser counts as unresponsive",
     "runners/docker_runner/app.py": "the last handler of a call: log the error, return an error id",
     "runs/events/notify.py": "the last handler of a thread: log the error, send the later messages",

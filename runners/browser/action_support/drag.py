@@ -56,13 +56,12 @@ async def drag(
                 found = await interactor.run("dragDestination", to.model_dump())
                 require_found(found, to, interactor.tab.page.url)
             element = await interactor.locate(source, "clickable", will_click=True)
-            is_by_mouse = isinstance(device, CdpInput)
-            await interactor.run("watchDrag", {"isByMouse": is_by_mouse})
+            await interactor.run("watchDrag", {"isByMouse": isinstance(device, CdpInput)})
         except ContextLost:
             continue
         is_current = interactor.document_check(element)
         drag = PageDrag(interactor, element.point or (0.0, 0.0), offset)
-        by = drag.by_cdp(device, is_current) if is_by_mouse else drag.by_script()
+        by = drag.by_cdp(device, is_current) if isinstance(device, CdpInput) else drag.by_script()
         try:
             with effect_unknown():
                 is_made = await interactor.tab.perform(
