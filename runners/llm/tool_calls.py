@@ -42,7 +42,7 @@ class ToolCallAssembler:
 
     def __init__(self) -> None:
         self._calls: dict[object, _Call] = {}
-        self._newest: dict[int | None, object] = {}  # the key of each index's newest call
+        self._newest: dict[int, object] = {}  # the key of each index's newest call
         self._size = 0
 
     def add(
@@ -70,11 +70,12 @@ class ToolCallAssembler:
         Some servers send no index, or 0 for every call of a turn, and some of these no ids either:
         a new id starts another call, and so does a name after a call whose arguments are complete.
         """
-        newest = self._newest.get(index)
+        newest = next(reversed(self._calls), None) if index is None else self._newest.get(index)
         if newest is None or self._starts_another(self._calls[newest], index, id_, name, fragment):
             is_free = index is not None and index not in self._calls
             newest = index if is_free else (len(self._calls), id_)
-            self._newest[index] = newest
+            if index is not None:
+                self._newest[index] = newest
         return newest
 
     @staticmethod

@@ -157,6 +157,24 @@ def test_fragments_of_calls_without_index_and_id_are_kept_separate(model: ModelS
     assert [call.arguments for call in received] == [{"path": "1"}, {}]
 
 
+def test_fragments_without_an_index_continue_the_newest_call_of_any_index(
+    model: ModelServer,
+) -> None:
+    pieces: list[dict[str, Any]] = [
+        {"index": 0, "id": "a", "function": {"name": "read_file", "arguments": ""}},
+        {"function": {"arguments": '{"path"'}},
+        {"function": {"arguments": ': "1"}'}},
+        {"index": 1, "id": "b", "function": {"name": "read_file", "arguments": ""}},
+        {"function": {"arguments": '{"path": "2"}'}},
+    ]
+    model.script = [Turn("", junk=chunk(*pieces), stop="stop")]
+    received = calls_of(receive_parts(local(model)))
+    assert [(call.tool_call_id, call.arguments, call.problem) for call in received] == [
+        ("a", {"path": "1"}, ""),
+        ("b", {"path": "2"}, ""),
+    ]
+
+
 def test_a_name_in_every_fragment_of_an_index_is_one_call(model: ModelServer) -> None:
     fragments = ["", '{"path"', ': "1"}', ""]
     pieces = [{"name": "read_file", "arguments": fragment} for fragment in fragments]
