@@ -44,16 +44,17 @@ class NotDispatched(Exception):
     """The CDP session did not work before the input began: nothing was sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CdpInput:
-    """A mouse and a keyboard that use a CDP session of the page.
+    """A mouse and a keyboard that use a CDP session of the page, for the input of one action.
 
-    Each method raises NotDispatched if nothing was sent, and CdpLost or PageCrashed, with
-    details.effect unknown, if something may have been.
+    Each method raises NotDispatched if nothing was sent, by none of the methods; and CdpLost or
+    PageCrashed, with details.effect unknown, if something may have been.
     """
 
     tab: Tab
     cdp: CDPSession
+    _has_started: bool = False
 
     async def click(self, x: float, y: float, is_current: DocumentCheck) -> None:
         """Click the left button at a point of the viewport."""
@@ -146,18 +147,18 @@ class CdpInput:
             await self.cdp.send(message[0], dict(message[1]))
         except browser_errors() as error:
             await self._raise_if_closed()
+            if self._has_started:
+                raise connection_lost() from None
             raise NotDispatched from error
 
     async def _send(self, messages: list[Message]) -> None:
+        self._has_started = True
         sending = (self.cdp.send(method, dict(params)) for method, params in messages)
         try:
             await asyncio.gather(*sending)
         except browser_errors():
             await self._raise_if_closed()
-            raise CdpLost(
-                "The connection to the page broke during the input.",
-                details={"effect": "unknown"},
-            ) from None
+            raise connection_lost() from None
 
     async def _raise_if_closed(self) -> None:
         deadline = asyncio.get_running_loop().time() + CLOSING_SECONDS
@@ -165,6 +166,13 @@ class CdpInput:
             if not self.tab.is_alive:
                 raise PageCrashed("The page was closed.", details={"effect": "unknown"})
             await asyncio.sleep(0.02)
+
+
+def connection_lost() -> CdpLost:
+    """Return the failure for input of which a part may have been sent."""
+    return CdpLost(
+        "The connection to the page broke during the input.", details={"effect": "unknown"}
+    )
 
 
 def _key_messages(key: Key) -> Iterator[Message]:

@@ -9,10 +9,12 @@ from runners.actions.catalogue import TYPE
 from runners.actions.parameters import BrowserType, TypeStrategy
 from runners.actions.registration import action
 from runners.actions.results import Typed
+from runners.browser.action_support.cdp_input import NotDispatched, connection_lost
 from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.input_strategy import with_input_strategy
 from runners.browser.action_support.task_tab import page_notices, task_tab
 from runners.browser.interaction.interactor import Interactor
+from runners.browser.interaction.locator import LocatedElement
 from runners.browser.parameters import ElementReference
 from runners.errors import ElementNotFound, PageCrashed
 from runners.tools.base import ToolContext
@@ -37,7 +39,7 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
         try:
             field, warnings = await interactor.fill(target, args.text, is_secret=is_secret)
             if args.submit:
-                await interactor.press_key("Enter", field)
+                await _submit(interactor, field)
         except PageCrashed as lost:
             if interactor.tab.is_alive:
                 return "text", [_navigation_warning(lost, str(target))]
@@ -58,6 +60,14 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
         warnings += download_warnings + page_notices(task, ctx)
     strategy: TypeStrategy = "cdp_key" if by_cdp and way not in BY_SCRIPT else "dom_input"
     return Typed(strategy=strategy, downloads=downloads, warnings=warnings).as_output()
+
+
+async def _submit(interactor: Interactor, field: LocatedElement) -> None:
+    """Press Enter in the field that was filled; raises as `Interactor.press_key`, and CdpLost."""
+    try:
+        await interactor.press_key("Enter", field)
+    except NotDispatched:  # else the field would be filled again without real input
+        raise connection_lost() from None
 
 
 def _navigation_warning(lost: PageCrashed, target: str) -> str:

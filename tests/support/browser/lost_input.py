@@ -15,11 +15,11 @@ FALLBACK_WARNINGS = ["CDP_UNAVAILABLE: real input was not available; synthetic e
 
 class ClosingSession:
     """A DevTools session that closes right after input of one kind was sent: the input takes
-    effect, but no answer arrives."""
+    effect, but no answer arrives, unless it `is_answered`."""
 
-    def __init__(self, session: CDPSession, close_after: str) -> None:
+    def __init__(self, session: CDPSession, close_after: str, is_answered: bool) -> None:
         self._session, self._close_after = session, close_after
-        self._is_closed = False
+        self._is_answered, self._is_closed = is_answered, False
 
     async def send(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Send a message."""
@@ -28,7 +28,8 @@ class ClosingSession:
         answer: dict[str, Any] = await self._session.send(method, params)
         if params.get("type") == self._close_after:
             self._is_closed = True
-            raise Error("Protocol error: Session closed.")
+            if not self._is_answered:
+                raise Error("Protocol error: Session closed.")
         return answer
 
     def on(self, event: str, listener: Any) -> None:
@@ -57,11 +58,12 @@ def detach(page: TaskPage) -> None:
     page.read.wait(detach_session())
 
 
-def close_session_after(page: TaskPage, kind: str) -> None:
-    """Close the input session right after input of this kind was sent."""
+def close_session_after(page: TaskPage, kind: str, *, is_answered: bool = False) -> None:
+    """Close the input session right after input of this kind was sent, or was answered."""
 
     async def replace_session() -> None:
         task = task_of(page.read)
-        task._cdp = ClosingSession(await task.attach(), kind)  # type: ignore[assignment]
+        session = ClosingSession(await task.attach(), kind, is_answered)
+        task._cdp = session  # type: ignore[assignment]
 
     page.read.wait(replace_session())

@@ -84,6 +84,44 @@ def test_a_text_whose_session_is_lost_after_it_started_is_not_written_again(
     assert page.evaluate("i.value") == "def"
 
 
+@pytest.mark.parametrize(
+    ("markup", "name", "params", "made"),
+    [
+        ("<button id=e>Buy", "press_key", {"key": "Space", "times": 5}, "click:e:true"),
+        ("<input id=e>", "type", {"text": "a", "submit": True}, "input:e:true"),
+    ],
+    ids=["next press", "submit after the text"],
+)
+def test_input_whose_session_is_lost_between_two_of_its_parts_is_not_repeated(
+    reader: Reader,
+    page_server: PageServer,
+    markup: str,
+    name: str,
+    params: dict[str, object],
+    made: str,
+) -> None:
+    page = start_on_markup(reader, page_server, markup)
+    close_session_after(page, "keyUp", is_answered=True)
+    error = page.error(name, xpath="//*[@id='e']", **params)
+    assert (error["errorCode"], error["retryable"]) == ("CDP_UNAVAILABLE", False)
+    assert error["details"]["effect"] == "unknown"
+    assert [one for one in page.log if one.startswith(("click", "input"))] == [made]
+
+
+def test_an_option_is_not_selected_again_if_the_session_is_lost_before_enter(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(
+        reader,
+        page_server,
+        "<select id=s onchange=\"log.push('changed')\"><option>A<option>B</select>",
+    )
+    detach(page)
+    error = page.error("type", xpath="//select", text="B", submit=True)
+    assert (error["errorCode"], error["details"]["effect"]) == ("CDP_UNAVAILABLE", "unknown")
+    assert page.log.count("changed") == 1
+
+
 def test_a_browser_that_refuses_sessions_is_reported_and_a_script_clicks(
     reader: Reader, page_server: PageServer, request: pytest.FixtureRequest
 ) -> None:
