@@ -121,6 +121,7 @@ class TaskTabs:
         self._session = session
         self._all: list[TaskTab] = []
         self._keeping: set[asyncio.Task[None]] = set()
+        self._is_closed = False
         self._add(tab)
 
     @property
@@ -130,16 +131,17 @@ class TaskTabs:
 
     @property
     def current(self) -> TaskTab:
-        """The tab that the live page shows; it may be lost."""
-        shown = (task for task in self._all if self._session.is_run_tab(task.tab))
-        return next(shown, self._all[-1])
+        """The tab that the live page shows; another open one if that is lost, if there is one."""
+        shown = [task for task in self.open if self._session.is_run_tab(task.tab)]
+        return (shown or self.open or self._all)[-1]
 
     def find(self, tab_id: int) -> TaskTab | None:
         """Return the tab of this id, open or lost; None if it is not the task's."""
         return next((task for task in self._all if task.tab_id == tab_id), None)
 
     async def close(self) -> None:
-        """Release the tabs; their pages end with the session."""
+        """Release the tabs; their pages end with the session, and windows that come are closed."""
+        self._is_closed = True
         for task in self._all:
             task.release()
 
@@ -164,13 +166,19 @@ class TaskTabs:
                     " tabs; browser_close_tab closes one."
                 )
                 return
-            task = self._add(await self._session.keep_popup(popup))
+            tab = await self._session.keep_popup(popup)
+            opener.tab.hand_over_popup(popup)
+            if self._is_closed:
+                await self._session.close_opened_tab(tab)
+                return
+            task = self._add(tab)
             url = popup.url if popup.url.startswith("http") else "an empty page"
             opener.tab.add_notice(f"The page opened the tab {task.tab_id} with {url[:500]}.")
         except browser_errors():
             opener.tab.add_notice("The page opened a new window, which is closed again.")
         finally:
-            opener.windows_kept += 1
+            # `wait_for_windows` may have given this one up, and has counted it then.
+            opener.windows_kept = min(opener.windows_kept + 1, opener.tab.windows_opened)
 
 
 async def _opened(opening: object) -> CDPSession:
@@ -187,6 +195,13 @@ def task_tabs(session: OpenBrowserSession | None) -> TaskTabs | None:
     """Return the session's task tabs, if a task was started in it."""
     stored = None if session is None else session.resources.get(TASK_TABS)
     return stored if isinstance(stored, TaskTabs) else None
+
+
+async def end_task(session: OpenBrowserSession) -> None:
+    """Release the tabs of the session's task, if one was started in it."""
+    tabs = session.resources.pop(TASK_TABS, None)
+    if tabs is not None:
+        await tabs.close()
 
 
 def current_task_tab(session: OpenBrowserSession | None) -> TaskTab | None:
@@ -232,9 +247,8 @@ async def task_tab(
     """
     session, tabs, task = find_task_tab(ctx, tab_id)
     with lost_page_as_closed_tab(task, tabs):
-        await session.switch_run_tab(task.tab)
         # `fresh`, because a later run of the same task continues with its page.
-        async with session.run_tab(fresh=True) as tab:
+        async with session.run_tab(fresh=True, switch_to=task.tab) as tab:
             if tab is not task.tab:
                 raise PageCrashed("The task's tab is gone.")
             if settled:

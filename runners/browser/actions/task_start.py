@@ -20,6 +20,7 @@ from runners.browser.action_support.task_tab import (
     TaskTabs,
     check_page_address,
     current_task_tab,
+    end_task,
     lost_page_as_closed_tab,
     page_notices,
 )
@@ -50,9 +51,12 @@ async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
     url = None if args.url is None else check_address(args.url, ctx.trust)
     if url is not None:
         refuse_own_page(url)
-    if not (args.reuse_existing_tab and current_task_tab(session)):
+    earlier = current_task_tab(session) if args.reuse_existing_tab else None
+    if earlier is None:
+        await end_task(session)
         await session.close_run_tab()
-    async with session.run_tab(fresh=True) as tab:
+    switch_to = None if earlier is None else earlier.tab
+    async with session.run_tab(fresh=True, switch_to=switch_to) as tab:
         task = _task_of(session, tab)
         with lost_page_as_closed_tab(task):
             return await _open(task, url, args, ctx)

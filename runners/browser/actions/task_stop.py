@@ -9,7 +9,7 @@ from runners.actions.catalogue import TASK_STOP
 from runners.actions.parameters import TaskStop
 from runners.actions.registration import action
 from runners.actions.results import TaskStopped
-from runners.browser.action_support.task_tab import TASK_TABS
+from runners.browser.action_support.task_tab import end_task
 from runners.tools.base import ToolContext
 
 
@@ -19,9 +19,7 @@ async def task_stop(args: TaskStop, ctx: ToolContext) -> Mapping[str, Any]:
     `closeTab` closes them too. Safe to call again.
     """
     if ctx.browser is not None:
-        tabs = ctx.browser.resources.pop(TASK_TABS, None)
-        if tabs is not None:
-            await tabs.close()
+        await end_task(ctx.browser)
         if args.close_tab:
             await ctx.browser.close_run_tab()
     return TaskStopped().as_output()

@@ -47,8 +47,9 @@ class PageWatch:
     Attributes:
         dialogs: a sentence for each dialog since `reset_counts`.
         dialog_handler: receives the page's dialogs instead, while a person has taken over the page.
-        popup_handler: receives the windows that the page opens instead, else they are closed; not
-            while a person has taken over the page, who sees this page only.
+        popup_handler: receives the windows that the page opens instead, and those that they open
+            until `hand_over`, else they are closed; not while a person has taken over the page, who
+            sees this page only.
     """
 
     def __init__(self, page: Page) -> None:
@@ -80,6 +81,10 @@ class PageWatch:
         """Declare the page lost: every wait for it raises this failure."""
         if not self._failure.done():
             self._failure.set_result(failure)
+
+    def hand_over(self, popup: Page) -> None:
+        """Handle the windows that a kept popup opens no longer: its own tab does."""
+        popup.remove_listener("popup", self._on_popup)
 
     def reset_counts(self) -> None:
         """Reset the dialogs and popups; the limits apply per lease."""
@@ -187,6 +192,7 @@ class PageWatch:
         if self._popups > MAX_POPUPS:
             self.fail(flood_failure("popups", MAX_POPUPS))
         elif self.popup_handler is not None and self.dialog_handler is None:
+            popup.on("popup", self._on_popup)  # until `hand_over`
             self.popup_handler(popup)
             return
         popup.on("popup", self._on_popup)

@@ -118,16 +118,21 @@ class OpenBrowserSession:
         return self._run_tab.is_alive
 
     @contextlib.asynccontextmanager
-    async def run_tab(self, *, fresh: bool = False) -> AsyncIterator[Tab]:
+    async def run_tab(
+        self, *, fresh: bool = False, switch_to: Tab | None = None
+    ) -> AsyncIterator[Tab]:
         """Lease the run tab: the tab that the run's steps share, with its page, between calls.
 
         Args:
             fresh: open a tab if there is none or its page died. For callers that navigate first.
+            switch_to: make this tab the run tab, if the run tab opened it and it is open.
 
         Raises:
             PageCrashed: No page is open, or it died.
         """
         async with self._run_tab_lock:
+            if switch_to is not None:
+                self._switch_run_tab(switch_to)
             if not self.has_page:
                 await self._open_run_tab(fresh=fresh)
             self._run_tab_owner = self.run_id
@@ -175,13 +180,6 @@ class OpenBrowserSession:
         self._opened_tabs.append(tab)
         return tab
 
-    async def switch_run_tab(self, tab: Tab) -> None:
-        """Make a tab that the run tab opened the run tab, once no call uses that."""
-        async with self._run_tab_lock:
-            if self._run_tab is not None and tab in self._opened_tabs:
-                self._opened_tabs[self._opened_tabs.index(tab)] = self._run_tab
-                self._run_tab = tab
-
     async def close_opened_tab(self, tab: Tab) -> None:
         """Close one of several tabs of the run; if it is the run tab, another one becomes that."""
         async with self._run_tab_lock:
@@ -191,9 +189,14 @@ class OpenBrowserSession:
                 await asyncio.shield(self._close_tab(tab))
 
     def _replace_run_tab(self, lost: Tab) -> None:
-        if lost is self._run_tab and self._opened_tabs:
-            self._run_tab = self._opened_tabs[-1]
-            self._opened_tabs[-1] = lost
+        others = [tab for tab in self._opened_tabs if tab.is_alive]
+        if lost is self._run_tab and others:
+            self._switch_run_tab(others[-1])
+
+    def _switch_run_tab(self, tab: Tab) -> None:
+        if self._run_tab is not None and tab in self._opened_tabs:
+            self._opened_tabs[self._opened_tabs.index(tab)] = self._run_tab
+            self._run_tab = tab
 
     @property
     def is_closed(self) -> bool:

@@ -187,6 +187,10 @@ class Tab:
         """Set the handler of the windows that the page opens; None: they are closed."""
         self._watch.popup_handler = handler
 
+    def hand_over_popup(self, popup: Page) -> None:
+        """Leave the windows that a popup of this page opens to the tab that it has become."""
+        self._watch.hand_over(popup)
+
     def add_notice(self, notice: str) -> None:
         """Add a sentence to the next `take_notices`."""
         self._watch.add_notice(notice)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.async_api import BrowserContext, CDPSession, Page
 
 from runners.browser.action_support import task_tab
+from runners.invocation.invoke import invoke
+from runners.tools.base import ToolCall, ToolResult
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup, start_on_url
@@ -19,6 +23,15 @@ OPENER = "<button onclick=\"window.open('/child')\">Open</button><p id=p>none"
 CHILD = (
     "<title>Child</title><button onclick=\"opener.p.textContent = 'chosen'; window.close()\">Choose"
 )
+
+
+async def crash_current_tab(reader: Reader) -> None:
+    """Crash the page of the current tab."""
+    async with reader.session.run_tab() as tab:
+        cdp = await tab.page.context.new_cdp_session(tab.page)
+        asyncio.ensure_future(cdp.send("Page.crash")).add_done_callback(lambda f: f.exception())
+        while tab.is_alive:
+            await asyncio.sleep(0.01)
 
 
 def tabs_of(reader: Reader) -> list[dict[str, Any]]:
@@ -107,6 +120,110 @@ def test_more_windows_than_a_task_may_have_are_closed(
         " browser_close_tab closes one."
     )
     assert len(tabs_of(reader)) == 2
+
+
+def pages_of(reader: Reader) -> int:
+    """Return how many pages the session's browser shows, tabs of the task or not."""
+
+    async def count() -> int:
+        (tab, *_) = reader.session.open_tabs()
+        return len(tab.page.context.pages)
+
+    return reader.wait(count())
+
+
+def test_windows_that_a_new_window_opens_at_once_are_tabs_of_the_task_too(
+    reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_tab, "MAX_TABS", 4)
+    page_server.add("/child", CHILD)
+    page = start_on_markup(
+        reader,
+        page_server,
+        "<button onclick=\"const w = window.open('/child');"
+        " for (let n = 0; n < 6; n++) w.open('/child')\">Open",
+    )
+    page.click("Open")
+    wait_until(lambda: len(tabs_of(reader)) == pages_of(reader) == 4, 10.0)
+    start_on_url(reader, page_server.url("/plain"))
+    wait_until(lambda: len(tabs_of(reader)) == pages_of(reader) == 1, 10.0)
+
+
+@pytest.fixture
+def open_slowly(
+    reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
+) -> tuple[TaskPage, int]:
+    """Click a button that opens a window, which becomes a tab only after the click; return the page
+    and the button's clickId.
+    """
+    page_server.add("/child", CHILD)
+    page = start_on_markup(reader, page_server, OPENER)
+    number = page.index()["Open"]
+    page("debugger_attach")
+    attach = BrowserContext.new_cdp_session
+
+    async def attach_slowly(context: BrowserContext, to: Page) -> CDPSession:
+        await asyncio.sleep(0.3)
+        return await attach(context, to)
+
+    monkeypatch.setattr(BrowserContext, "new_cdp_session", attach_slowly)
+    with monkeypatch.context() as patch:
+        patch.setattr(task_tab, "WINDOW_SECONDS", 0.0)
+        assert "warnings" not in page("click", clickId=number)
+    return page, number
+
+
+def test_a_window_that_becomes_a_tab_late_does_not_delay_the_reports_of_later_ones(
+    reader: Reader, open_slowly: tuple[TaskPage, int]
+) -> None:
+    page, number = open_slowly
+    wait_until(lambda: len(tabs_of(reader)) == 2)
+    assert len(page("wait_for_loaded")["warnings"]) == 1
+    assert len(page("click", clickId=number)["warnings"]) == 1
+
+
+@pytest.mark.usefixtures("open_slowly")
+def test_a_window_that_becomes_a_tab_after_its_task_ended_is_closed(
+    reader: Reader, page_server: PageServer
+) -> None:
+    start_on_url(reader, page_server.url("/plain"))
+    wait_until(lambda: pages_of(reader) == 1, 10.0)
+    assert len(tabs_of(reader)) == len(reader.session.open_tabs()) == 1
+
+
+def test_actions_on_two_tabs_at_once_act_on_both(reader: Reader, page_server: PageServer) -> None:
+    page = start_on_markup(reader, page_server, OPENER)
+    child = open_child(page, page_server)
+
+    async def index_both() -> list[ToolResult]:
+        calls = [
+            ToolCall("browser_dom_index", {"tabId": tab_id})
+            for tab_id in (page.tab_id, child.tab_id) * 3
+        ]
+        return await asyncio.gather(*(invoke(call, reader.context()) for call in calls))
+
+    assert [result.error for result in reader.wait(index_both())] == [None] * 6
+    assert len(tabs_of(reader)) == 2
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_after_a_crash_of_the_current_tab_another_one_is_current(
+    reader: Reader, page_server: PageServer, reuse: bool
+) -> None:
+    noopener = OPENER.replace("'/child'", "'/child', '', 'noopener'")
+    page = start_on_markup(reader, page_server, noopener)  # a process of its own
+    child = open_child(page, page_server)
+    child("switch_tab")
+    reader.wait(crash_current_tab(reader))
+    error = child.error("dom_index")
+    assert (error["errorCode"], error["details"]) == (
+        "INVALID_TASK_TAB",
+        {"taskTabId": page.tab_id},
+    )
+    assert [(tab["tabId"], tab["current"]) for tab in tabs_of(reader)] == [(page.tab_id, True)]
+    again = start_on_url(reader, page_server.url("/plain"), reuseExistingTab=reuse)
+    assert (again.tab_id == page.tab_id, len(tabs_of(reader))) == (reuse, 1)
+    assert len(reader.session.open_tabs()) == 1
 
 
 def test_a_tab_that_shows_one_of_the_products_own_pages_accepts_no_actions(
