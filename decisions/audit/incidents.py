@@ -73,16 +73,25 @@ def list_open_incidents() -> list[StoredRow]:
     return [row for row in found if row.action != ACCEPTED and row.mac not in accepted]
 
 
+def list_acceptances() -> set[str]:
+    """Return the MACs of all acceptances of incidents."""
+    return {row.mac for row in _acceptances()}
+
+
 def accepted_gaps() -> set[tuple[int, int]]:
     """Return the gaps of the chain that an operator accepted, as (first, last) missing position."""
     gaps: set[tuple[int, int]] = set()
-    for acceptance in _acceptances():
-        gaps.update((first, last) for first, last in acceptance.get("gaps", ()))
+    for details in _accepted_details():
+        gaps.update((first, last) for first, last in details.get("gaps", ()))
     return gaps
 
 
-def _acceptances() -> Iterator[dict[str, Any]]:
-    for row in _genuine(_OF_ROW, [ACCEPTED, "log"]):
+def _acceptances() -> Iterator[StoredRow]:
+    return _genuine(_OF_ROW, [ACCEPTED, "log"])
+
+
+def _accepted_details() -> Iterator[dict[str, Any]]:
+    for row in _acceptances():
         yield json.loads(row.metadata)
 
 
@@ -100,8 +109,8 @@ def list_skipped_positions() -> list[tuple[int, int]]:
         for values in fetch_stored(_GAPS, [])
     ]
     sealed = {head.position for head in read_checkpoints().heads}
-    for acceptance in _acceptances():
-        sealed.update(acceptance.get("lostHeads", ()))
+    for details in _accepted_details():
+        sealed.update(details.get("lostHeads", ()))
     return [
         (before.position + 1, after.position - 1)
         for before, after in found

@@ -55,7 +55,7 @@ from decisions.audit.checkpoints import (
     save_head,
 )
 from decisions.audit.incidents import (
-    ACCEPTED,
+    list_acceptances,
     record_interruption,
     record_missing_checkpoints,
     record_refusal,
@@ -164,6 +164,7 @@ class Sealer:
         self._saved = GENESIS
         self._has_recorded_loss = False  # of the checkpoints, since it saved one
         self._refused: set[int] = set()
+        self._acceptances: set[str] = set()  # those that the refused rows were compared with
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sealer", daemon=True)
 
@@ -334,12 +335,13 @@ class Sealer:
         taken = AuditSeal.objects.filter(mac__in=list(wanted)) if wanted else []
         for seal in taken:
             refused[wanted.pop(seal.mac).id] = f"seal {seal.position} has its MAC already"
-        if any(row.action == ACCEPTED for row in wanted.values()):
-            self._refused.clear()  # a later row with an id of theirs is another incident
         return list(wanted.values()), refused
 
     def _record_refusals(self, refused: dict[int, str]) -> list[int]:
         """Log and record the rows that this sealer did not refuse before; return their ids."""
+        if not refused:
+            return []
+        self._forget_accepted()
         room = MAX_REFUSALS - len(self._refused)
         new = [row_id for row_id in refused if row_id not in self._refused]
         for row_id in new[: max(0, room)]:
@@ -352,6 +354,15 @@ class Sealer:
         if len(new) > room >= 0:
             log.error("further audit rows are not sealed; run `manage.py verify_audit`")
         return new[: max(0, room + 1)]
+
+    def _forget_accepted(self) -> None:
+        """Forget the refused rows after each acceptance, whichever sealer sealed it: a later row
+        with an id of theirs is another incident.
+        """
+        acceptances = list_acceptances()
+        if acceptances - self._acceptances:
+            self._refused.clear()
+        self._acceptances |= acceptances
 
     def _seal(self, wanted: list[StoredRow]) -> tuple[ChainHead, ChainHead]:
         """Add the rows to the chain; return its head before and after."""

@@ -938,7 +938,7 @@ _AUDIT_LOG = (
         "A gap with a head that a checkpoint had is not accepted, also after the loss of the head was",
         Patch(
             "decisions/audit/incidents.py",
-            old='sealed.update(acceptance.get("lostHeads", ()))',
+            old='sealed.update(details.get("lostHeads", ()))',
             new="pass",
         ),
         failing_test="tests/decisions/audit/test_attack_table.py"
@@ -1189,6 +1189,13 @@ _AUDIT_LOG = (
         ),
         failing_test=f"{_SEALING}::"
         "test_a_refusal_is_recorded_after_a_page_that_was_rolled_back[seals_after]",
+    ),
+    Guard(
+        "audit-refusals-after-an-acceptance",
+        "After an acceptance, each sealer records refusals anew, whichever of them sealed it",
+        Patch(_SEALER, old="        self._forget_accepted()\n", new=""),
+        failing_test="tests/decisions/audit/test_attack_table.py"
+        "::test_a_sealer_records_refusals_anew_after_an_acceptance_that_another_one_sealed",
     ),
     Guard(
         "audit-incident-of-a-reused-id",

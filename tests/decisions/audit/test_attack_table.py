@@ -579,7 +579,25 @@ def test_a_row_that_stays_after_its_acceptance_is_refused_once_more(log: Log) ->
     for _ in range(3):
         log.seal()
         log.sealer.look_back()
-    assert refusals.count() <= 2
+    assert refusals.count() == 2
+
+
+def test_a_sealer_records_refusals_anew_after_an_acceptance_that_another_one_sealed(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decisions.audit.sealer.MAX_REFUSALS", 1)
+    forged = log.ids[-1] + 5
+    attack(_FORGE, id=log.ids[0], new=forged)
+    log.seal()
+    accept_incidents(reason="a drill", actor="t")
+    attack("DELETE FROM {rows} WHERE id = %(new)s", new=forged)
+    Sealer().seal_all()
+    log.write()
+    refusals = AuditEntry.objects.filter(action="audit.row_refused")
+    for number in (forged, forged + 50):
+        attack(_FORGE, id=log.ids[0], new=number)
+        log.sealer.look_back()
+        assert [row.resource_id for row in refusals.all()] == [str(forged)] * 2
 
 
 REFUSED = [
