@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime
 
 from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -36,8 +37,10 @@ def confirm_page(request: HttpRequest, confirmation_id: str, signature: str) -> 
     if not _ID.fullmatch(confirmation_id):
         return _page(request, None, status=404)
     if is_signed_for_operators(confirmation_id, signature):
-        if not request.user.has_perm(MAY_DECIDE):
+        if not request.user.is_authenticated:
             return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+        if not (request.user.is_staff and request.user.has_perm(MAY_DECIDE)):
+            raise PermissionDenied
     elif not is_signed(confirmation_id, signature):
         _record_wrong_signature(confirmation_id)
         return _page(request, None, status=404)

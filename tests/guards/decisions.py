@@ -600,6 +600,16 @@ _DECIDING = (
         failing_test=f"{_PAGES}::test_a_link_with_a_wrong_signature_decides_nothing",
     ),
     Guard(
+        "host-link-needs-staff",
+        "Only staff decides by the link of an agent's host",
+        Patch(
+            _LINK_PAGE,
+            old="request.user.is_staff and request.user.has_perm(MAY_DECIDE)",
+            new="request.user.has_perm(MAY_DECIDE)",
+        ),
+        failing_test=f"{_PAGES}::test_former_staff_cannot_use_the_link_of_a_host",
+    ),
+    Guard(
         "link-tries-are-limited",
         "Wrong signatures add a limited number of audit rows",
         Patch(_LINK_PAGE, old="if recorded < TRIES_RECORDED:", new="if True:"),

@@ -1200,8 +1200,12 @@ _MCP_BROWSER_GUARDS = (
         "An agent's host cannot decide with the link to a confirmation's page",
         Patch(
             "decisions/views/confirmation_page.py",
-            old="if not request.user.has_perm(MAY_DECIDE):",
-            new="if False:",
+            old="""        if not request.user.is_authenticated:
+            return redirect_to_login(request.get_full_path(), reverse("admin:login"))
+        if not (request.user.is_staff and request.user.has_perm(MAY_DECIDE)):
+            raise PermissionDenied
+""",
+            new="        pass\n",
         ),
         failing_test="tests/contract/test_mcp_elicitation.py::"
         "test_agreeing_to_open_the_page_of_a_confirmation_confirms_nothing[auto]",

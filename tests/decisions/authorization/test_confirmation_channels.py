@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from decisions.authorization.confirmation_links import confirmation_link
-from decisions.authorization.confirmations import open_confirmation, refuse
+from decisions.authorization.confirmation_links import confirmation_link, sign_in_link
+from decisions.authorization.confirmations import MAY_DECIDE, open_confirmation, refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.identity.principals import Principal
@@ -146,6 +149,41 @@ def test_a_link_can_refuse_and_records_the_signed_in_user(
     worker.work()
     assert (reload_run(waiting_run).error or {})["details"]["because"] == "refused"
     assert Confirmation.objects.get().decided_by == "admin:boss"
+
+
+def host_link(settings: Any) -> str:
+    """Return the path of the link that an agent's host gets."""
+    settings.PUBLIC_URL = "https://continuity.example"
+    return urlsplit(sign_in_link(id_of_only_decision(), "") or "").path
+
+
+def test_an_operator_decides_by_the_link_of_a_host(
+    staff_client: MakeClient, waiting_run: Run, settings: Any
+) -> None:
+    operator = staff_client(MAY_DECIDE)
+    assert operator.post(host_link(settings), confirming()).status_code == 200
+    confirmation = Confirmation.objects.get()
+    assert (confirmation.status, confirmation.decided_by) == ("confirmed", "admin:staff-0")
+
+
+def test_staff_without_the_permission_cannot_use_the_link_of_a_host(
+    staff_client: MakeClient, waiting_run: Run, settings: Any
+) -> None:
+    viewer = staff_client("decisions.view_decision")
+    assert viewer.get(host_link(settings)).status_code == 403
+    assert viewer.post(host_link(settings), confirming()).status_code == 403
+    assert status() == "waiting"
+
+
+def test_former_staff_cannot_use_the_link_of_a_host(
+    staff_client: MakeClient, waiting_run: Run, settings: Any
+) -> None:
+    """Their session is open still, and their account keeps its permissions."""
+    former = staff_client(MAY_DECIDE)
+    User.objects.update(is_staff=False)
+    assert former.get(host_link(settings)).status_code == 403
+    assert former.post(host_link(settings), confirming()).status_code == 403
+    assert status() == "waiting"
 
 
 @pytest.mark.parametrize("answer", ["", "yes", "confirm refuse"])
