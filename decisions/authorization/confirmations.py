@@ -74,6 +74,8 @@ def open_confirmation(
         expires_at=now + timedelta(seconds=settings.CONFIRM_TTL_S),
     )
     details = {"delivery": delivery} | ({"argsDigest": args_digest} if args_digest else {})
+    if decision.run_id and decision.deed_key:
+        details["callKey"] = decision.deed_key
     _record(confirmation, "confirmation.opened", decision.principal_id, **details)
     confirmation_opened.send(sender=Confirmation, confirmation=confirmation)
     return OpenedConfirmation(confirmation, token)
@@ -243,7 +245,7 @@ def resolve(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, 
         return False
     for name, value in columns.items():
         setattr(confirmation, name, value)
-    _record(confirmation, f"confirmation.{status}", by, how=how)
+    _record(confirmation, f"confirmation.{status}", by, how=how, hasMac=True)
     decision_resolved.send(sender=Confirmation, confirmation=confirmation)
     return True
 

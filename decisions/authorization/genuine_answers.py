@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 
@@ -22,6 +22,8 @@ from decisions.models import AuditEntry, Confirmation, ConfirmationStatus, Decis
 from decisions.security.keys import mac, mac_matches
 
 _PURPOSE = "decisions_confirmation.answer_mac"
+_REQUESTED, _CONFIRMED = "confirmation.opened", "confirmation.confirmed"
+_RECORDED_WITHIN = timedelta(minutes=1)  # after an answer, which may wait for a lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,34 +58,54 @@ def is_confirmed(confirmation: Confirmation) -> bool:
 
 def _is_audited(confirmation: Confirmation) -> bool:
     """Tell whether genuine audit rows say that this caller requested this confirmation of this
-    call, and that this person gave it.
+    call, and that a person gave exactly this answer in an older version.
     """
     decision = confirmation.decision
-    wanted = {
-        ("confirmation.opened", decision.principal_id),
-        ("confirmation.confirmed", confirmation.decided_by),
-    }
     rows = AuditEntry.objects.filter(
-        action__in=[action for action, _ in wanted],
+        action__in=[_REQUESTED, _CONFIRMED],
         resource_type="decision",
         resource_id=str(decision.pk),
         tenant_id=decision.tenant_id,
         workspace_id=decision.workspace_id,
     )
-    found = {
-        (row.action, row.actor)
-        for row in rows
-        if is_genuine(row) and _is_about(row.metadata, confirmation)
-    }
-    return wanted <= found
+    about = [row for row in rows if is_genuine(row) and _is_about(row.metadata, confirmation)]
+    is_requested = any(_is_request(row, decision) for row in about)
+    return is_requested and any(_is_answer(row, confirmation) for row in about)
 
 
 def _is_about(details: Mapping[str, object], confirmation: Confirmation) -> bool:
     decision = confirmation.decision
     # The previous version has the subject digest as `argsDigest`.
     digest = details.get("subjectDigest") or details.get("argsDigest")
-    found = (details.get("confirmationId"), details.get("runId"), digest)
-    return found == (confirmation.id, decision.run_id, decision.subject_digest)
+    call = details.get("kind"), details.get("tool"), details.get("runId"), digest
+    return details.get("confirmationId") == confirmation.id and call == (
+        decision.kind,
+        decision.tool,
+        decision.run_id,
+        decision.subject_digest,
+    )
+
+
+def _is_request(row: AuditEntry, decision: Decision) -> bool:
+    """Tell whether the row says that this caller requested it, for this position in a run. Workers
+    of the previous version do not record the position.
+    """
+    recorded = row.metadata.get("callKey")
+    is_for_call = recorded is None or recorded == _step_key(decision)
+    return row.action == _REQUESTED and row.actor == decision.principal_id and is_for_call
+
+
+def _is_answer(row: AuditEntry, confirmation: Confirmation) -> bool:
+    """Tell whether the row says that exactly this answer was given, and had no MAC then."""
+    at = confirmation.decided_at
+    return (
+        row.action == _CONFIRMED
+        and not row.metadata.get("hasMac")
+        and row.actor == confirmation.decided_by
+        and row.metadata.get("how") == confirmation.decided_how
+        and at is not None
+        and row.created_at - _RECORDED_WITHIN <= at <= row.created_at
+    )
 
 
 def _message(confirmation: Confirmation, answer: Answer) -> bytes:
@@ -96,17 +118,22 @@ def _call(decision: Decision) -> list[object]:
     """Return what identifies a call and what was shown of it. The target's state is part of the
     subject digest.
     """
-    # The key of a direct call is removed when the same call is made again.
-    step_key = decision.deed_key if decision.run_id else None
     caller = decision.tenant_id, decision.workspace_id, decision.principal_id
     return [
         decision.pk,
         decision.kind,
         *caller,
-        step_key,
+        _step_key(decision),
         decision.subject_digest,
         _shown(decision),
     ]
+
+
+def _step_key(decision: Decision) -> str | None:
+    """Return the identity of a step's call. That of a direct call is no part of its approval: it is
+    removed when the same call is made again.
+    """
+    return decision.deed_key if decision.run_id else None
 
 
 def _shown(decision: Decision) -> str:

@@ -236,7 +236,7 @@ _CALLS = (
             old="[confirmation.id, _call(confirmation.decision), answered]",
             new="[answered]",
         ),
-        failing_test=f"{_FORGED}::test_a_forged_confirmation_permits_no_step[copy_answer]",
+        failing_test=f"{_FORGED}::test_a_forged_confirmation_permits_no_step[copy_answer-False]",
     ),
     Guard(
         "approval-of-its-caller",
@@ -812,7 +812,7 @@ _DECIDING = (
         "A person's decision is audited",
         Patch(
             _CONFIRMATIONS,
-            old='    _record(confirmation, f"confirmation.{status}", by, how=how)\n',
+            old='    _record(confirmation, f"confirmation.{status}", by, how=how, hasMac=True)\n',
             new="",
         ),
         failing_test=f"{_PAGES}::test_a_run_resumes_when_a_person_confirms_it_in_the_inbox",
@@ -1607,11 +1607,34 @@ _SECURITY = (
         "During a rolling upgrade, an answer without MAC counts only for the call that was audited",
         Patch(
             "decisions/authorization/genuine_answers.py",
-            old="return found == (confirmation.id, decision.run_id, decision.subject_digest)",
-            new="return True",
+            old="is_genuine(row) and _is_about(row.metadata, confirmation)",
+            new="is_genuine(row)",
         ),
         failing_test="tests/decisions/authorization/test_forged_answers.py"
         "::test_an_audited_answer_does_not_count_for_another_call_during_a_rolling_upgrade",
+    ),
+    Guard(
+        "answers-that-lost-their-mac",
+        "During a rolling upgrade, an answer that had a MAC does not count without it",
+        Patch(
+            "decisions/authorization/genuine_answers.py",
+            old='        and not row.metadata.get("hasMac")\n',
+            new="",
+        ),
+        failing_test="tests/decisions/authorization/test_forged_answers.py::"
+        "test_an_answer_of_this_version_does_not_count_without_its_mac_during_a_rolling_upgrade",
+    ),
+    Guard(
+        "answers-without-mac-of-their-step",
+        "During a rolling upgrade, an answer without MAC does not count for another step",
+        Patch(
+            "decisions/authorization/genuine_answers.py",
+            old="recorded is None or recorded == _step_key(decision)",
+            new="True",
+        ),
+        failing_test="tests/decisions/authorization/test_forged_answers.py"
+        "::test_an_answer_does_not_count_for_another_step_with_the_same_call_during_a_rolling_upgrade"
+        "[answer_in_older_version]",
     ),
     Guard(
         "forged-answers-while-upgrading",

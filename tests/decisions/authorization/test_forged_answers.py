@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
 from decisions.authorization.authorize import admit_call, tool_call_request
 from decisions.authorization.policy_rules import RuleFields, create_rule
@@ -52,6 +53,10 @@ def forge_status(number: int, _other: int) -> None:
     run_sql(_FORGE, number)
 
 
+def answer_in_this_version(number: int) -> None:
+    confirm(decision_id=number, by="admin:ann", how="admin")
+
+
 def copy_answer(number: int, other: int) -> None:
     """Copy the genuine answer to another call."""
     run_sql(
@@ -74,13 +79,17 @@ def move_approval(number: int, other: int) -> None:
     run_sql(_FORGE, number)
 
 
+@pytest.mark.parametrize("is_upgrading", [False, True])
 @pytest.mark.parametrize("attack", [forge_status, copy_answer, move_approval])
 def test_a_forged_confirmation_permits_no_step(
     attack: Callable[[int, int], None],
+    is_upgrading: bool,
+    settings: Any,
     worker: WorkerProcess,
     submit_calls: Callable[..., Run],
     notes: Callable[[], str],
 ) -> None:
+    settings.ROLLING_UPGRADE = is_upgrading
     approved = submit_calls("risk:a")
     worker.work()
     other = decision_id(approved)
@@ -142,13 +151,16 @@ def test_an_approval_of_another_caller_permits_nothing(
     assert not_genuine() == [str(others)]
 
 
+@pytest.mark.parametrize("is_of_older_version", [False, True])
 @pytest.mark.parametrize("column", ["decided_by", "decided_how", "decided_at", "id"])
 def test_an_approval_with_another_answerer_or_time_permits_nothing(
-    requested: Callable[..., int], column: str
+    requested: Callable[..., int], settings: Any, column: str, is_of_older_version: bool
 ) -> None:
+    settings.ROLLING_UPGRADE = is_of_older_version
     number = requested("x")
-    confirm(decision_id=number, by="admin:ann", how="admin")
-    value = datetime.now(UTC) if column == "decided_at" else "other"
+    (answer_in_older_version if is_of_older_version else answer_in_this_version)(number)
+    later = datetime.now(UTC) + timedelta(minutes=10)
+    value = later if column == "decided_at" else "other"
     run_sql(
         f"UPDATE decisions_confirmation SET {column} = %s WHERE decision_id = %s", value, number
     )
@@ -173,36 +185,105 @@ def test_an_answer_that_an_older_version_recorded_is_requested_again(
     assert requested("x") != number
 
 
-def test_an_audited_answer_without_mac_counts_during_a_rolling_upgrade(
-    requested: Callable[..., int], principal: Principal, settings: Any
-) -> None:
-    settings.ROLLING_UPGRADE = True
-    number = requested("x")
-    confirm(decision_id=number, by="admin:ann", how="admin")
+def answer_in_older_version(number: int, **recorded: str) -> None:
+    """Store and record that a person confirmed a call, as versions before the MAC of answers do."""
+    run_sql(_FORGE, number)
+    decision = Decision.objects.select_related("confirmation").get(pk=number)
+    details = {
+        "confirmationId": decision.confirmation.id,
+        "kind": decision.kind,
+        "how": "admin",
+        "tool": decision.tool,
+        "argsDigest": decision.subject_digest,
+        **({"runId": decision.run_id} if decision.run_id else {}),
+        **recorded,
+    }
+    owner = decision.tenant_id, decision.workspace_id
+    confirmed = "confirmation.confirmed", "admin:ann", "decision", str(number)
+    record(AuditEvent(*confirmed, *owner, details))
+
+
+def remove_mac(number: int) -> None:
     run_sql("UPDATE decisions_confirmation SET answer_mac = NULL WHERE decision_id = %s", number)
+
+
+@pytest.fixture
+def upgrading(settings: Any) -> None:
+    settings.ROLLING_UPGRADE = True
+
+
+@pytest.mark.usefixtures("upgrading")
+def test_an_audited_answer_of_an_older_version_counts_during_a_rolling_upgrade(
+    requested: Callable[..., int], principal: Principal
+) -> None:
+    number = requested("x")
+    answer_in_older_version(number)
     approval = admit_call(tool_call_request(principal, "test_risk", {"text": "x"}, key="k"))
     assert approval is not None
     assert approval.decision_id == number
 
 
-def test_an_answer_without_audit_row_does_not_count_during_a_rolling_upgrade(
-    requested: Callable[..., int], settings: Any
+@pytest.mark.usefixtures("upgrading")
+@pytest.mark.parametrize("details", [{"how": "link"}, {"tool": "other"}, {"kind": "step"}])
+def test_an_answer_that_differs_from_its_audit_row_does_not_count(
+    requested: Callable[..., int], details: dict[str, str]
 ) -> None:
-    settings.ROLLING_UPGRADE = True
+    number = requested("x")
+    answer_in_older_version(number, **details)
+    assert requested("x") != number
+
+
+@pytest.mark.usefixtures("upgrading")
+def test_an_answer_without_audit_row_does_not_count_during_a_rolling_upgrade(
+    requested: Callable[..., int],
+) -> None:
     number = requested("x")
     forge_status(number, 0)
     assert requested("x") != number
 
 
-def test_an_audited_answer_does_not_count_for_another_call_during_a_rolling_upgrade(
-    requested: Callable[..., int], principal: Principal, settings: Any
+@pytest.mark.usefixtures("upgrading")
+def test_an_answer_of_this_version_does_not_count_without_its_mac_during_a_rolling_upgrade(
+    requested: Callable[..., int],
 ) -> None:
-    settings.ROLLING_UPGRADE = True
+    number = requested("x")
+    confirm(decision_id=number, by="admin:ann", how="admin")
+    remove_mac(number)
+    assert requested("x") != number
+
+
+@pytest.mark.usefixtures("upgrading")
+def test_an_audited_answer_does_not_count_for_another_call_during_a_rolling_upgrade(
+    requested: Callable[..., int],
+) -> None:
     number, other = requested("x"), requested("y", key="other")
-    confirm(decision_id=other, by="admin:ann", how="admin")
+    answer_in_older_version(other)
     move_approval(number, other)
-    run_sql("UPDATE decisions_confirmation SET answer_mac = NULL WHERE decision_id = %s", other)
     assert requested("x") not in {number, other}
+
+
+@pytest.mark.usefixtures("upgrading")
+@pytest.mark.parametrize("answer", [answer_in_older_version, answer_in_this_version])
+def test_an_answer_does_not_count_for_another_step_with_the_same_call_during_a_rolling_upgrade(
+    worker: WorkerProcess,
+    submit_calls: Callable[..., Run],
+    notes: Callable[[], str],
+    answer: Callable[[int], None],
+) -> None:
+    run = submit_calls("risk:a", "risk:a")
+    worker.work()
+    first = decision_id(run)
+    answer(first)
+    resume_settled_runs()
+    worker.work()
+    second = decision_id(run)
+    assert (notes(), second > first) == ("a", True)
+    move_approval(second, first)
+    run_sql("UPDATE decisions_confirmation SET used_at = NULL WHERE decision_id = %s", first)
+    remove_mac(first)
+    resume_settled_runs()
+    worker.work()
+    assert (notes(), decision_id(run) > second) == ("a", True)
 
 
 def test_a_run_that_names_a_forged_approval_waits_for_a_person(
