@@ -81,8 +81,11 @@ MAX_STEPS = 30  # turns of the model; the default of the input maxSteps
 
 
 def first_step(inputs: Mapping[str, Any]) -> NextStep:
-    """Return the first step of an agent run: the call that opens startUrl, or the first turn."""
-    if opens_start_url(inputs):
+    """Return the first step of an agent run: the call that opens startUrl, or the first turn.
+
+    During a rolling upgrade it is always a turn: older workers cannot go on after such a call.
+    """
+    if opens_start_url(inputs) and not settings.ROLLING_UPGRADE:
         args = {"url": inputs["startUrl"]}
         return _call({"id": OPENING_CALL, "name": TASK_START.name, "args": args}, OPENING)
     return _turn(1, inputs)
@@ -186,7 +189,7 @@ async def do_turn(
     start: dict[str, Any] = {}
     if step["turn"] == 1:
         start = await ctx.query_run(_start_of_run)
-        if not opens_start_url(inputs):
+        if not calls_since(journal, OPENING):
             ctx.emit("statusUpdate", {"status": "running"})
     today = start.get(TODAY) or today_in(journal)
     if ctx.attempt_number > 1:  # readers discard the deltas that a lost worker sent

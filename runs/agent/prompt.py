@@ -85,7 +85,7 @@ def build_messages(
     for number, reply in [*opening, *_replies(journal)]:
         if summary is None or number > summary["upTo"]:
             messages += _turn(reply, calls_since(journal, number), pages_of(journal, number))
-    messages += observation_message(newest_observations(journal), picture)
+    messages += observation_message(newest_observations(journal), picture, size=size)
     if note:
         messages.append(Message("user", note, is_temporary=True))
     return fit_messages(messages, size)

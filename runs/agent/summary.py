@@ -24,7 +24,6 @@ from runs.agent.journal_view import (
     AgentContext,
     Journal,
     NextStep,
-    newest_summary,
     turns_of,
 )
 
@@ -40,16 +39,22 @@ REQUEST = (
 
 
 def summary_step(journal: Journal) -> NextStep | None:
-    """Return the step that summarizes old turns before the next turn, or None if there is room."""
+    """Return the step that summarizes old turns before the next turn, or None if there is room.
+
+    A summary that failed or was empty is not requested again until MIN_TURNS later. During a
+    rolling upgrade there is none: older workers do not know this step.
+    """
+    if settings.ROLLING_UPGRADE:
+        return None
     last = turns_of(journal)[-1]
     number, context = int(last.input["turn"]), (last.output or {}).get("context")
     since = journal[journal.index(last) + 1 :]
     if context is None or any(entry.input["kind"] == SUMMARY for entry in since):
         return None
     added = sum(len(orjson.dumps(entry.output or {})) for entry in since)
-    known = newest_summary(journal)
     up_to = number - KEPT_TURNS
-    if up_to - (known["upTo"] if known else 0) < MIN_TURNS:
+    requested = [entry.input["upTo"] for entry in journal if entry.input["kind"] == SUMMARY]
+    if up_to - max(requested, default=0) < MIN_TURNS:
         return None
     if context["bytes"] + added <= context["limit"] * FULL_SHARE:
         return None

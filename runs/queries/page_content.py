@@ -91,9 +91,7 @@ def _sections(page: Mapping[str, Any]) -> list[Section]:
     content = page.get("content")
     listed = content["sections"] if isinstance(content, dict) and has_sections(content) else []
     return [
-        Section(index, str(row.get("heading") or ""), _level(row), str(row.get("text") or ""))
-        for index, row in enumerate(listed)
-        if isinstance(row, dict)
+        Section(index, row["heading"], _level(row), row["text"]) for index, row in enumerate(listed)
     ]
 
 

@@ -43,7 +43,7 @@ def cut_pages(value: Any, limit: int, budget: int) -> tuple[Any, dict[str, Any] 
     """
     cutter = _Cutter(limit)
     short = cutter.cut(value)
-    while limit > 0 and len(orjson.dumps(short)) > budget:
+    while cutter.has_texts and limit > 0 and len(orjson.dumps(short)) > budget:
         limit //= 2
         cutter = _Cutter(limit)
         short = cutter.cut(value)
@@ -71,11 +71,12 @@ def shown_result(
 
 @dataclass(slots=True)
 class _Cutter:
-    """Numbers the pages as `runs.queries.page_content` does."""
+    """Numbers the pages as `runs.queries.page_content` does; `has_texts` is whether any has one."""
 
     limit: int
     item: int = 0
     first: dict[str, Any] | None = field(default=None)
+    has_texts: bool = False
 
     def cut(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -88,6 +89,7 @@ class _Cutter:
         content = value["content"]
         if not has_sections(content):
             return value
+        self.has_texts = True
         cut, offset = cut_content(content, self.limit)
         if offset is None:
             return value
@@ -103,5 +105,14 @@ def is_page(node: Mapping[str, Any]) -> bool:
 
 
 def has_sections(content: object) -> bool:
-    """Return whether a value is the content of a page."""
-    return isinstance(content, dict) and isinstance(content.get("sections"), list)
+    """Return whether a value is the content of a page: its text in sections, each with a heading.
+
+    Answers of models and runners may have the same names with other values.
+    """
+    sections = content.get("sections") if isinstance(content, dict) else None
+    return isinstance(sections, list) and all(
+        isinstance(row, dict)
+        and isinstance(row.get("heading"), str)
+        and isinstance(row.get("text"), str)
+        for row in sections
+    )

@@ -17,7 +17,8 @@ from runners.actions.untrusted_page import fence_result
 from runners.llm.base import Image, Message
 from runs.agent.journal_view import CALL, PAGE, Journal, JournalEntry
 
-SHOWN_TABS = 5  # those that were observed last
+SHOWN_TABS = 5  # at most: those that were observed last
+SHARE = 3  # the part of the messages that several observations may take is a third
 SHOWN_BELOW = "at the end, as long as it is the newest of its tab"
 # Fields of an observation that its line does not have.
 _LEFT_OUT = frozenset({"text", "viewport", "scroll", "elements", "cut", "consoleErrors"})
@@ -65,8 +66,13 @@ def newest_observations(journal: Journal) -> list[Observation]:
     return [*left, *current][-SHOWN_TABS:]
 
 
-def observation_message(observations: list[Observation], picture: Image | None) -> list[Message]:
+def observation_message(
+    observations: list[Observation], picture: Image | None, *, size: int
+) -> list[Message]:
     """Return the message with the observations, none if there are none.
+
+    The newest is always there; older ones are left out, the oldest first, if together they would
+    take more than a third of `size`, the bytes of all messages.
 
     Args:
         picture: of the page that was observed last.
@@ -74,6 +80,8 @@ def observation_message(observations: list[Observation], picture: Image | None) 
     if not observations:
         return []
     texts = [_whole(observation) for observation in observations]
+    while len(texts) > 1 and sum(len(text.encode()) for text in texts) > size // SHARE:
+        del texts[0]
     images = () if picture is None else (picture,)
     return [Message("user", "\n\n".join(texts), images=images, is_temporary=True)]
 

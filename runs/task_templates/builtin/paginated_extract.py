@@ -40,7 +40,9 @@ UNCHANGED = (
     "The next page was clicked, and the page did not change in time: the list may have more pages."
 )
 # “Page 2 of 6”, “2 / 6 pages”, “第2页/共6页”
-PAGE_OF = re.compile(r"\b[Pp](?:age|\.) ?(\d+) (?:of|/) ?(\d+)\b|第 ?(\d+) ?页.{0,5}共 ?(\d+) ?页")
+PAGE_OF = re.compile(
+    r"\b[Pp](?:age|\.) ?(\d{1,9}) (?:of|/) ?(\d{1,9})\b|第 ?(\d{1,9}) ?页.{0,5}共 ?(\d{1,9}) ?页"
+)
 
 
 class Pagination(Closed):

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from runners.llm.base import LlmSettings
+from runs.agent.loop import first_step
 from runs.agent.pages.observations import Observation, newest_observations, observation_message
-from runs.agent.summary import REQUEST
+from runs.agent.summary import REQUEST, summary_step
 from runs.models import RunStep
 from runs.task_templates.base import StepView
 from runs.worker.worker import WorkerProcess
@@ -111,6 +112,38 @@ def test_a_run_goes_on_without_a_summary_that_failed(
     assert [one["role"] for one in model.requests[-1].body["messages"]].count("tool") == 8
 
 
+@pytest.mark.parametrize("answer", [Turn(" "), Turn(status=400)], ids=["empty", "failed"])
+def test_a_summary_that_brought_nothing_is_not_requested_again_at_once(
+    model: ModelServer,
+    submit_goal: SubmitGoal,
+    worker: WorkerProcess,
+    agent_settings: Any,
+    answer: Turn,
+) -> None:
+    agent_settings.LLM = replace(agent_settings.LLM, context_tokens=4000)
+    turns = [*read_again("What was read. " * 70), *read_again("More. " * 150), complete("Read.")]
+    model.answer = lambda request: (
+        answer if REQUEST in str(request.body["messages"][-1]) else turns.pop(0)
+    )
+    run = execute_run(submit_goal(tools=["read_file"]), worker)
+    assert run.status == "succeeded", run.error
+    requested = [one for one in model.requests if REQUEST in str(one.body["messages"][-1])]
+    assert 1 <= len(requested) <= 3
+
+
+def test_older_workers_get_no_steps_that_they_do_not_know(settings: Any) -> None:
+    settings.ROLLING_UPGRADE = True
+    inputs = {"startUrl": "https://shop.example/", "tools": ["task_start"]}
+    assert first_step(inputs).input["kind"] == "turn"
+    context = {"bytes": 1000, "limit": 1000}
+    turn = {"kind": "turn", "turn": 12}
+    journal = [StepView(0, "turn 12", turn, True, {"context": context}, None)]
+    assert summary_step(journal) is None
+    settings.ROLLING_UPGRADE = False
+    assert first_step(inputs).input["kind"] == "call"
+    assert summary_step(journal) is not None
+
+
 def observed(tab: int, text: str, turn: int = 1, **fields: Any) -> StepView:
     """Return a step that read a page."""
     step = {"kind": "page", "turn": turn, "tabId": tab}
@@ -160,8 +193,18 @@ def test_an_observation_by_the_model_keeps_the_picture_of_the_page() -> None:
     assert (newest.fields["text"], newest.picture) == ("again", "art_1")
 
 
+@pytest.mark.parametrize(("size", "tabs"), [(100_000, 5), (9000, 3), (100, 1)])
+def test_observations_take_a_third_of_the_messages_and_the_newest_is_always_there(
+    size: int, tabs: int
+) -> None:
+    pages = [Observation(tab, {"text": f"{tab}" * 900}) for tab in range(1, 6)]
+    (message,) = observation_message(pages, None, size=size)
+    shown = [tab for tab in range(1, 6) if f"{tab}" * 900 in message.content]
+    assert shown == list(range(6 - tabs, 6))
+
+
 def test_an_observation_that_is_cut_ends_with_the_way_to_read_on() -> None:
     whole = {"text": "[1] button", "cut": {"next": 37, "left": 12}}
-    (message,) = observation_message([Observation(7, whole)], None)
+    (message,) = observation_message([Observation(7, whole)], None, size=100)
     assert message.content.endswith("12 left: browser_observe with from: 37")
     assert '"cut"' not in message.content

@@ -8,6 +8,7 @@ import pytest
 
 from runners.browser.tools import read_current_page
 from runs.models import Run, RunStep
+from runs.task_templates.builtin.paginated_extract import _more_pages_named
 from tests.support.browser.page_server import PageResponse
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector, by_text
 from tests.support.runs.worker_rows import error_of
@@ -162,3 +163,9 @@ def test_a_next_button_that_changes_nothing_causes_a_warning(
     )
     assert result_of(run)["stoppedReason"] == "repeated_page"
     assert "may have more pages" in run.warnings[-1]
+
+
+def test_a_number_of_a_thousand_digits_on_a_page_is_no_number_of_pages() -> None:
+    text = f"Page 1 of {'9' * 5000}, Page 1 of 3"
+    (warning,) = _more_pages_named({"content": {"sections": [{"text": text}]}})
+    assert "Page 1 of 3" in warning

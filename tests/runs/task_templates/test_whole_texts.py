@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
+import orjson
 import pytest
 
 from decisions.identity.principals import Principal
 from runs.models import Run
+from runs.queries.page_content import pages_of
 from runs.queries.page_reader import read_page_content
 from runs.task_templates.page_texts import cut_pages, kept_page
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site
@@ -127,6 +130,22 @@ def test_a_result_over_the_budget_shows_less_of_each_page() -> None:
     texts = [item["content"]["sections"][0]["text"] for item in short["items"]]
     assert {len(text) for text in texts} == {499}
     assert read_on == {"item": 0, "offset": 500}
+
+
+@pytest.mark.parametrize(
+    "sections", [["intro"], [{"title": "x"}], [{"heading": None, "text": "x"}], [{"heading": "x"}]]
+)
+def test_a_result_that_only_resembles_a_page_is_shown_as_it_is(sections: list[Any]) -> None:
+    result = {"content": {"sections": sections}}
+    assert cut_pages(result, 0, 10) == (result, None)
+    assert pages_of(result) == []
+
+
+def test_a_result_without_texts_of_pages_is_cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    dumps = Mock(side_effect=orjson.dumps)
+    monkeypatch.setattr(orjson, "dumps", dumps)
+    cut_pages({"items": ["x" * 1000]}, 1_000_000, 10)
+    assert dumps.call_count <= 1
 
 
 def test_a_run_of_a_thousand_pages_keeps_less_of_huge_ones_and_says_so() -> None:
