@@ -23,6 +23,7 @@ from artifacts.chunks import is_text, read_chunk
 from artifacts.selectors import artifact_briefs_of
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
+from mcp_server.protocol.run_answers import concise_run
 from runs.queries import runs as queries_runs
 
 RECENT = 20  # runs in resources/list, each with its first artifacts
@@ -115,7 +116,8 @@ def read(*, principal: Principal, uri: str) -> Contents:
         RunNotFound, ArtifactNotFound, ArtifactExpired, InvalidInput, Forbidden: By the selectors.
     """
     if found := _RUN.fullmatch(uri):
-        return [_json(uri, queries_runs.get_run(principal=principal, run_id=found[1]))]
+        run = queries_runs.get_run(principal=principal, run_id=found[1])
+        return [_json(uri, concise_run(run))]
     if found := _EVENTS.fullmatch(uri):
         return _read_events(principal, uri, found[1], int(found[2] or 0))
     if found := _ARTIFACT.fullmatch(uri):

@@ -33,6 +33,14 @@ _LEFT_OUT = frozenset({"description", "default"})
 _DESCRIPTION_MAX = 150
 _ARGUMENT_MAX = 60  # characters of the description of an argument
 _SESSION: Schema = {"type": "string"}
+# What holds for this toolset alone.
+_NOTES = {
+    "task_start": (
+        " Returns what the page shows, as browser_observe does, and the sessionId. The other"
+        " browser tools may leave it out: then they use the last one of this connection. For whole"
+        " jobs, run_task_template needs fewer calls."
+    )
+}
 _EVENTS = ("dialogs", "downloads", "windows", "consoleErrors")  # of an observation
 
 
@@ -46,7 +54,7 @@ def _tool(tool: Tool, action: Action) -> McpTool:
     return McpTool(
         name=tool.name,
         title=readable(tool.name),
-        description=_brief(tool.description),
+        description=_brief(tool.description) + _NOTES.get(tool.name, ""),
         input_schema=_input_schema(action),
         output_schema={},
         handler=partial(_call, tool.name),

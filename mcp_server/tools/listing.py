@@ -1,8 +1,9 @@
 """The entries of tools/list: what a model needs to choose a tool and to call it.
 
 Hosts pass the whole list to their model with every request, so it is short. It names every argument
-and every field of a result with its type. What it leaves out, the server still enforces: lengths,
-patterns and bounds of arguments, and the parts of a result below its own fields.
+and every field of a result with its type, the fields of a run once. What it leaves out, the server
+still enforces: lengths, patterns and bounds of arguments, and the parts of a result below its own
+fields.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def _entry(tool: McpTool, input_schema: Schema) -> types.Tool:
     is_titled = tool.title != readable(tool.name)
     fields: dict[str, Any] = {"title": tool.title} if is_titled else {}
     if tool.output_schema:
-        fields["output_schema"] = listed_output(tool.output_schema)
+        is_named_elsewhere = bool(tool.output_as_of)
+        fields["output_schema"] = (
+            {"type": "object"} if is_named_elsewhere else listed_output(tool.output_schema)
+        )
     if hints := _hints(tool):
         fields["annotations"] = types.ToolAnnotations(**hints)
     if tool.meta is not None:

@@ -82,6 +82,7 @@ class McpTool:
         input_schema: Closed; its root is an object without oneOf, anyOf and allOf, which some hosts
             do not accept there.
         output_schema: Empty where the handler returns a whole result, of text alone.
+        output_as_of: The tool that returns the same fields, so that tools/list names them once.
         read_only: It changes nothing.
         destructive: It may change or delete what exists; false means that it only adds.
         idempotent: Repeating the call has no further effect.
@@ -110,6 +111,7 @@ class McpTool:
     audits_refusals: bool = False
     refusal_as_dict: Callable[[Refused], dict[str, Any]] = as_dict
     meta: Mapping[str, Any] | None = None
+    output_as_of: str = ""
     is_listed: bool = True
 
     @cached_property

@@ -11,6 +11,7 @@ from django.conf import settings
 from artifacts.api.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
 from artifacts.chunks import read_chunk
 from decisions.infra.threads import in_thread
+from mcp_server.protocol.run_answers import brief_run, concise_run
 from mcp_server.tools.registry import McpTool, McpToolCall
 from mcp_server.tools.waiting_runs import wait_with_person
 from runs.api import contract
@@ -22,8 +23,6 @@ from runs.submission import services
 from runs.submission.answer import answer_run
 
 TEMPLATE_FILTER = {"templateId": "template_id"}
-# The fields of a brief answer of run_task_template, beside the required ones, unless empty.
-BRIEF_ANSWER = ("progress", "resultSummary", "error", "warnings", "waitingFor")
 SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}
 
 
@@ -54,26 +53,26 @@ async def run_task_template(call: McpToolCall) -> dict[str, Any]:
     answer = await long_poll.submit_and_wait(
         principal=call.principal, call=arguments, progress=call.progress, message=message
     )
-    if not brief:
-        return answer
-    required = {name: answer[name] for name in contract.RUN_TASK_TEMPLATE_OUTPUT["required"]}
-    return required | {name: answer[name] for name in BRIEF_ANSWER if answer.get(name)}
+    required = contract.RUN_TASK_TEMPLATE_OUTPUT["required"]
+    return brief_run(answer, required) if brief else concise_run(answer)
 
 
 async def get_task_run(call: McpToolCall) -> dict[str, Any]:
     """Return a run in its current state."""
-    return await in_thread(runs.get_run, principal=call.principal, run_id=call.arguments["runId"])
+    run = await in_thread(runs.get_run, principal=call.principal, run_id=call.arguments["runId"])
+    return concise_run(run)
 
 
 async def list_task_runs(call: McpToolCall) -> dict[str, Any]:
     """Return a page of the workspace's runs."""
     filters = {TEMPLATE_FILTER.get(name, name): value for name, value in call.arguments.items()}
-    return await in_thread(
+    page = await in_thread(
         runs.list_runs,
         principal=call.principal,
         max_bytes=settings.MCP_ANSWER_BYTES,
         **filters,
     )
+    return {**page, "runs": [concise_run(run) for run in page["runs"]]}
 
 
 async def cancel_task_run(call: McpToolCall) -> dict[str, Any]:
@@ -118,7 +117,8 @@ async def subscribe_task_run_events(call: McpToolCall) -> dict[str, Any]:
 async def wait_task_run(call: McpToolCall) -> dict[str, Any]:
     """Return a run once it is terminal or waits for a person."""
     run = await wait_with_person(call, call.arguments["runId"], _wait_s(call, WAIT_MAX_MS))
-    return run | {"result": None} if call.arguments.get("brief") else run
+    required = contract.BRIEF_RUN_OUTPUT["required"]
+    return brief_run(run, required) if call.arguments.get("brief") else concise_run(run)
 
 
 async def answer_task_run(call: McpToolCall) -> dict[str, Any]:
@@ -163,13 +163,13 @@ TOOLS = (
         title="Run a task template",
         description=(
             "Start a durable run of a template, for example batch_extract_pages to read web pages"
-            " in a real browser. options.mode: sync waits for the result (at most 5 minutes), async"
-            " returns a runId at once, auto (default) waits for small jobs only. The run continues"
+            " in a real browser. Use a template where one fits: one call does the whole job; the"
+            " browser tools (task_start) are for pages to look at step by step. The run continues"
             " if this connection is lost: keep runId for wait_task_run. A failed run is a normal"
             " result: read status and error.recovery."
         ),
         input_schema=contract.BRIEF_RUN_TASK_TEMPLATE_INPUT,
-        output_schema=contract.RUN_TASK_TEMPLATE_OUTPUT,
+        output_schema=contract.BRIEF_RUN_TASK_TEMPLATE_OUTPUT,
         handler=run_task_template,
         # It depends on the template: some submit forms or call tools on other machines.
         destructive=True,
@@ -181,10 +181,12 @@ TOOLS = (
         title="Get a run",
         description=(
             "Return a run's current status and progress, and once it has ended its result or error"
-            " and its artifactIds. To wait for the end: wait_task_run."
+            " and its artifactIds, in the fields of run_task_template. To wait for the end:"
+            " wait_task_run."
         ),
         input_schema=contract.RUN_ID_INPUT,
         output_schema=contract.RUN_OUTPUT,
+        output_as_of="run_task_template",
         handler=get_task_run,
         read_only=True,
         idempotent=True,
@@ -234,10 +236,12 @@ TOOLS = (
         name="read_page_content",
         title="Read parts of pages",
         description=(
-            "Read only the parts you need of the pages that a run read: outline true lists pages"
-            " and headings; sections (heading words or indexes), item (one page) and grep (RE2"
-            " pattern; returns matches) select text. While nextOffset is not null, continue with"
-            " offset = nextOffset."
+            "Read only the parts you need of the pages that a run read: outline lists pages and"
+            " headings; sections (heading words or indexes), item (one page) and grep (RE2"
+            " pattern) select text, and can be combined: outline or grep of some sections only."
+            " Texts are Markdown: links are [text](address), table rows | a | b |, the definition"
+            " of a term the indented line after it. Continue with offset = nextOffset if there is"
+            " one."
         ),
         input_schema=page_reader.READ_PAGE_CONTENT_INPUT,
         output_schema=page_reader.READ_PAGE_CONTENT_OUTPUT,
@@ -277,12 +281,13 @@ TOOLS = (
         name="wait_task_run",
         title="Wait for a run",
         description=(
-            "Wait up to waitMs and return the run once it has ended or"
-            " waits for a person (waitingFor), else its current state after that time: then call"
-            " again."
+            "Wait up to waitMs and return the run, in the fields of run_task_template, once it has"
+            " ended or waits for a person (waitingFor), else its current state after that time:"
+            " then call again."
         ),
         input_schema=contract.BRIEF_WAIT_TASK_RUN_INPUT,
-        output_schema=contract.RUN_OUTPUT,
+        output_schema=contract.BRIEF_RUN_OUTPUT,
+        output_as_of="run_task_template",
         handler=wait_task_run,
         read_only=True,
         idempotent=True,

@@ -44,8 +44,8 @@ OPTIONS: Schema = closed(
         "mode": {
             "type": "string",
             "enum": ["sync", "async", "auto"],
-            "description": "Wait for the result (sync), do not (async), or let the template choose"
-            " (auto).",
+            "description": "sync: wait for the result, at most 5 minutes. async: return the runId."
+            " auto (default): wait at most 55 s, for up to 10 pages; not for agent_task.",
         },
         "timeoutMs": {
             "type": "integer",
@@ -90,12 +90,15 @@ WAIT_TASK_RUN_INPUT: Schema = closed(
     {"runId": ID, "waitMs": {**_WAIT, "default": WAIT_MAX_MS}}, ["runId"]
 )
 # Of MCP alone.
-_BRIEF: Schema = {**BOOL, "description": "Leave the result out; read_page_content reads parts."}
+_BRIEF: Schema = {
+    **BOOL,
+    "description": "Only how it ended, without the result; read_page_content reads parts of it.",
+}
 BRIEF_RUN_TASK_TEMPLATE_INPUT: Schema = closed(
     {**RUN_TASK_TEMPLATE_INPUT["properties"], "brief": _BRIEF}, ["templateId", "inputs"]
 )
 BRIEF_WAIT_TASK_RUN_INPUT: Schema = closed(
-    {**WAIT_TASK_RUN_INPUT["properties"], "brief": BOOL}, ["runId"]
+    {**WAIT_TASK_RUN_INPUT["properties"], "brief": _BRIEF}, ["runId"]
 )
 LIST_TASK_RUNS_INPUT: Schema = closed(
     {"status": _STATUS, "templateId": _TEMPLATE_ID, **PAGE_PROPERTIES}, []
@@ -148,6 +151,20 @@ RUN_OUTPUT: Schema = closed({**_RUN_FIELDS, **_RUN_EXTRAS}, list(_RUN_FIELDS))
 RUN_TASK_TEMPLATE_OUTPUT: Schema = closed(
     {**_RUN_FIELDS, **_RUN_EXTRAS, "deduplicated": BOOL, "inputsMatch": BOOL},
     ["runId", "sessionId", "status", "mode", "deduplicated"],
+)
+# Of MCP alone: a brief answer has few fields, and names the items that failed.
+_BRIEF_EXTRAS: Schema = {
+    name: schema for name, schema in _RUN_EXTRAS.items() if name != "templateVersion"
+} | {
+    "failedItems": {
+        "type": "array",
+        "items": closed({"item": COUNT, "url": TEXT, "errorCode": TEXT, "message": TEXT}),
+    }
+}
+BRIEF_RUN_OUTPUT: Schema = closed({**_RUN_FIELDS, **_BRIEF_EXTRAS}, ["runId", "status"])
+BRIEF_RUN_TASK_TEMPLATE_OUTPUT: Schema = closed(
+    {**_RUN_FIELDS, **_BRIEF_EXTRAS, "deduplicated": BOOL, "inputsMatch": BOOL},
+    RUN_TASK_TEMPLATE_OUTPUT["required"],
 )
 LIST_TASK_RUNS_OUTPUT: Schema = page_schema("runs", RUN_OUTPUT)
 CANCEL_TASK_RUN_OUTPUT: Schema = closed(

@@ -17,11 +17,8 @@ from runs.queries.page_reader import (
 _ARGUMENTS = RequestArguments(READ_PAGE_CONTENT_INPUT)
 _ANSWER = component("PageContent", READ_PAGE_CONTENT_OUTPUT)
 _EXAMPLE = {
-    "artifactId": "art_01kb3x5j2e6s9w1z4b7f0h3k5m",
     "totalPages": 1,
-    "pages": [],
-    "matches": [{"item": 0, "section": 2, "heading": "Install", "at": 41, "text": "pip install"}],
-    "nextOffset": None,
+    "matches": [{"item": 0, "heading": "Install", "text": "Install it: pip install it"}],
 }
 
 
@@ -36,13 +33,13 @@ class PageContentView(ApiView):
         tag="artifacts",
         response=_ANSWER,
         body=component("PageContentSelection", READ_PAGE_CONTENT_INPUT),
-        body_example={"artifactId": _EXAMPLE["artifactId"], "grep": "(?i)pip install"},
+        body_example={"artifactId": "art_01kb3x5j2e6s9w1z4b7f0h3k5m", "grep": "(?i)pip install"},
         examples={200: _EXAMPLE},
         refusals=(*WRITE_REFUSALS, 410),
     )
     def post(self, request: Request) -> HttpResponse:
         """Some pages, some sections, or matches of a pattern in context; changes nothing. Continue
-        with `offset` = `nextOffset` until that is null.
+        with `offset` = `nextOffset` until there is none.
         """
         call = self.arguments(_ARGUMENTS)
         return json_response(read_page_content(principal=principal_of(request), call=call))

@@ -30,6 +30,11 @@ from runs.task_templates.truncation import RESULT_BYTES, shorten_result
 
 log = logging.getLogger(__name__)
 WARNINGS_MAX, WARNING_CHARACTERS = 50, 500
+CUT_PAGE = "Text of a page is cut here: read on, or search all of it with grep."
+CUT_PAGES = (
+    "Texts of pages are cut here: search them all with grep instead of outline (onlyMatches returns"
+    " the matches alone), or read sections of this outline."
+)
 RECOVERIES = {
     "RUN_TIMEOUT": MORE_TIME,
     "RUN_CANCELED": "The expected end after a cancel; submit again if the work is still wanted.",
@@ -218,7 +223,7 @@ def _store_result(
     limit = len(raw) if shown_characters is None else shown_characters
     result, read_on = shown_result(whole, limit, RESULT_BYTES, blob.artifact_id, schema)
     if read_on is not None:
-        reason = "Text of pages is cut here: read on, or search all of it with grep."
+        reason = CUT_PAGES if "outline" in read_on else CUT_PAGE
         args = {"artifactId": blob.artifact_id, **read_on}
         return blob, result, [next_action("read_page_content", reason, **args)]
     if result == whole:

@@ -15,7 +15,7 @@ from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED
 from runs.lifecycle.state_machine import InvalidTransition, move
 from runs.lifecycle.transition import apply
-from runs.models import UNFINISHED, Run, RunStatus
+from runs.models import UNFINISHED, Run, RunStatus, StepStatus
 from runs.queue.leases import Lease, LeaseLost
 
 
@@ -88,13 +88,14 @@ def build_transition(
     for change in changes:
         created = (_artifact_created(blob, change.index) for blob in change.blobs)
         all_events += [*change.events, *created]
-    finished = sum(change.status not in UNFINISHED for change in changes)
-    appended = sum(change.new is not None for change in changes)
+    skipped = sum(change.status == StepStatus.SKIPPED for change in changes)
+    finished = sum(change.status not in UNFINISHED for change in changes) - skipped
+    added = sum(change.new is not None for change in changes) - skipped
     values: dict[str, Any] = {} if lease.is_helper else {"active_ms": active_ms}
     if finished:
         values |= {"done_steps": Plus(finished), "losses_without_progress": 0}
-    if appended:
-        values["total_steps"] = Plus(appended)
+    if added:
+        values["total_steps"] = Plus(added)
     return Transition(
         lease.run,
         lease.guard,

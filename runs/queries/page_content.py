@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import re2
@@ -11,11 +12,15 @@ import re2
 from decisions.errors import InvalidInput
 from runs.task_templates.page_texts import has_sections, is_page
 
-CONTEXT_CHARACTERS = 120  # returned on each side of a match
+CONTEXT_MAX = 1000  # characters after a match, half as many before it
+# By default: so many for up to so many matches; for more, the least, and no headings.
+CONTEXTS = ((1, 400), (10, 120), (30, 60))
+LEAST_CONTEXT = 20
 MATCH_MAX = 400  # characters of a match itself
 HEADING_MAX, ADDRESS_MAX = 300, 1000
 FOUND_OVERHEAD_CHARACTERS = 12
 OVERHEAD_CHARACTERS = 60  # counted for the JSON around each text
+MATCH_OVERHEAD_CHARACTERS = 40
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False  # it would write to stderr
 
@@ -48,6 +53,8 @@ class ContentSelection:
         item: only this page; None for all.
         sections: parts of headings (case-insensitive) or indexes; None for all sections.
         grep: an RE2 pattern; only its matches with their context are returned.
+        context: characters after a match, half as many before it; None: fewer, the more matches
+            there are.
         only_matches: of matches, only what the pattern's groups match (without groups, all of it).
         outline: only headings and lengths.
         offset: the nextOffset of the previous answer; 0 to start.
@@ -56,6 +63,7 @@ class ContentSelection:
     item: int | None = None
     sections: Sequence[int | str] | None = None
     grep: str | None = None
+    context: int | None = None
     only_matches: bool = False
     outline: bool = False
     max_chars: int = 8000
@@ -101,15 +109,17 @@ def _level(section: Mapping[str, Any]) -> int:
 
 
 def select_content(pages: Sequence[Page], selection: ContentSelection) -> dict[str, Any]:
-    """Return {totalPages, pages[], matches[], found?, nextOffset}: the selected parts from `offset`
-    on, up to about max_chars characters.
+    """Return {totalPages, nextOffset?} with the selected parts from `offset` on, up to about
+    max_chars characters: with a pattern its `matches`, or `found` if only those are requested; else
+    `pages`. nextOffset is left out at the end.
 
     Raises:
-        InvalidInput: There is no such item, RE2 rejects the pattern, or only matches are requested
-            without a pattern.
+        InvalidInput: There is no such item, RE2 rejects the pattern, or only matches or their
+            context are requested without a pattern.
     """
-    if selection.only_matches and selection.grep is None:
-        raise InvalidInput("onlyMatches: give the pattern as grep.")
+    if selection.grep is None and (selection.only_matches or selection.context is not None):
+        name = "onlyMatches" if selection.only_matches else "context"
+        raise InvalidInput(f"{name}: give the pattern as grep.")
     if selection.item is not None and selection.item >= len(pages):
         existing = f"items 0 to {len(pages) - 1}" if pages else "no pages"
         raise InvalidInput(f"item: there is no page {selection.item}; the result has {existing}.")
@@ -120,11 +130,17 @@ def select_content(pages: Sequence[Page], selection: ContentSelection) -> dict[s
         for section in page.sections
         if _is_selected(section, selection.sections)
     ]
-    answer: dict[str, Any] = {"totalPages": len(pages), "pages": [], "matches": []}
-    add = _add_matches if selection.grep is not None else _add_texts
-    if selection.only_matches:
-        add, answer["found"] = _add_found, {}
-    return answer | {"nextOffset": add(selected, selection, answer)}
+    answer: dict[str, Any] = {"totalPages": len(pages)}
+    if selection.grep is None:
+        answer["pages"] = []
+        next_offset = _add_texts(selected, selection, answer)
+    elif selection.only_matches:
+        answer["found"] = {}
+        next_offset = _add_found(selected, selection, answer)
+    else:
+        answer["matches"] = []
+        next_offset = _add_matches(selected, selection, answer)
+    return answer if next_offset is None else answer | {"nextOffset": next_offset}
 
 
 def _is_selected(section: Section, names: Sequence[int | str] | None) -> bool:
@@ -194,17 +210,27 @@ def _add_matches(
     or None at the end.
     """
     pattern = _pattern(selection)
+    default, is_many = _default_context(pattern, [section for _, section in selected])
+    context = default if selection.context is None else selection.context
     left, count = selection.max_chars, 0
     for page, section in selected:
-        for match in _find_matches(pattern, section):
+        place = {} if is_many else _place(section)
+        for text in _find_matches(pattern, section, context):
             count += 1
             if count <= selection.offset:
                 continue
-            left -= OVERHEAD_CHARACTERS + len(match["text"]) + len(match["heading"])
+            left -= MATCH_OVERHEAD_CHARACTERS + len(text) + len(str(place.get("heading", "")))
             if answer["matches"] and left <= 0:
                 return count - 1
-            answer["matches"].append({"item": page.item, **match})
+            answer["matches"].append({"item": page.item, **place, "text": text})
     return None
+
+
+def _place(section: Section) -> dict[str, Any]:
+    """Return what names a section in `sections`."""
+    if section.heading:
+        return {"heading": section.heading[:HEADING_MAX]}
+    return {"section": section.index}
 
 
 def _add_found(
@@ -243,15 +269,21 @@ def _pattern(selection: ContentSelection) -> Any:
         ) from None
 
 
-def _find_matches(pattern: Any, section: Section) -> Iterator[dict[str, Any]]:
+def _default_context(pattern: Any, sections: Sequence[Section]) -> tuple[int, bool]:
+    """Return the context that suits the number of matches in the whole selection, so that it is the
+    same for each `offset`; and whether there are too many for their headings.
+    """
+    found = (match for section in sections for match in pattern.finditer(section.text))
+    most = CONTEXTS[-1][0]
+    number = sum(1 for _ in islice(found, most + 1))
+    context = next((size for up_to, size in CONTEXTS if number <= up_to), LEAST_CONTEXT)
+    return context, number > most
+
+
+def _find_matches(pattern: Any, section: Section, context: int) -> Iterator[str]:
     end = 0  # of the last match with its context; matches inside that are left out
     for match in pattern.finditer(section.text):
         if match.end() == match.start() or match.start() < end:
             continue
-        end = min(match.end(), match.start() + MATCH_MAX) + CONTEXT_CHARACTERS
-        yield {
-            "section": section.index,
-            "heading": section.heading[:HEADING_MAX],
-            "at": match.start(),
-            "text": section.text[max(0, match.start() - CONTEXT_CHARACTERS) : end],
-        }
+        end = min(match.end(), match.start() + MATCH_MAX) + context
+        yield section.text[max(0, match.start() - context // 2) : end].strip()

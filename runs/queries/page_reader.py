@@ -11,7 +11,7 @@ from artifacts.selectors import artifact_ids_of, open_content
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.validation.json_schema import COUNT, ID, TEXT, closed
-from runs.queries.page_content import ContentSelection, pages_of, select_content
+from runs.queries.page_content import CONTEXT_MAX, ContentSelection, pages_of, select_content
 from runs.queries.visibility import visible_run
 
 MAX_BYTES = 64 * 1024 * 1024  # of an artifact; it is read whole
@@ -41,9 +41,17 @@ READ_PAGE_CONTENT_INPUT = closed(
             "maxLength": 500,
             "description": "RE2 pattern, with (?i) case-insensitive: only its matches in context.",
         },
+        "context": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": CONTEXT_MAX,
+            "description": "With grep: characters after a match, half as many before. Default: 400"
+            " for one match, less for more: 120 (to 10), 60 (to 30), 20 (no headings).",
+        },
         "onlyMatches": {
             "type": "boolean",
-            "description": "With grep: only the texts of its groups, as found: {item: [text]}.",
+            "description": "With grep: only the text of its group (several: a list; none: the whole"
+            " match), as found: {item: [text]}. Best for many matches.",
         },
         "outline": {"type": "boolean", "description": "Only headings and lengths."},
         "maxChars": {"type": "integer", "minimum": 100, "maximum": MAX_CHARS, "default": 8000},
@@ -59,7 +67,6 @@ READ_PAGE_CONTENT_INPUT = closed(
 )
 READ_PAGE_CONTENT_OUTPUT = closed(
     {
-        "artifactId": ID,
         "totalPages": COUNT,
         "pages": {
             "type": "array",
@@ -88,13 +95,13 @@ READ_PAGE_CONTENT_OUTPUT = closed(
         "matches": {
             "type": "array",
             "items": closed(
-                {"item": COUNT, "section": COUNT, "heading": TEXT, "at": COUNT, "text": TEXT}
+                {"item": COUNT, "section": COUNT, "heading": TEXT, "text": TEXT}, ["item", "text"]
             ),
         },
         "found": {"type": "object"},
-        "nextOffset": {"type": ["integer", "null"]},
+        "nextOffset": COUNT,
     },
-    ["artifactId", "totalPages", "pages", "matches", "nextOffset"],
+    ["totalPages"],
 )
 
 
@@ -115,7 +122,7 @@ def read_page_content(*, principal: Principal, call: dict[str, Any]) -> dict[str
     names = {"maxChars": "max_chars", "onlyMatches": "only_matches"}
     selection = ContentSelection(**{names.get(name, name): value for name, value in args.items()})
     value = _read_value(principal, str(artifact_id))
-    return {"artifactId": artifact_id, **select_content(pages_of(value), selection)}
+    return select_content(pages_of(value), selection)
 
 
 def _result_of(principal: Principal, run_id: str) -> str:

@@ -27,6 +27,10 @@ OnHttpError = Annotated[
     ),
 ]
 STEP_MS = 200_000  # a wait of up to 120 s, and what happens before and after it
+HTTP_STATUS: Mapping[str, Any] = {
+    "type": ["integer", "null"],
+    "description": "Over MCP left out where it is 200 or null.",
+}
 FINAL_PAGE: Mapping[str, Any] = {
     "type": "object",
     "description": "The page on which the run ended.",
@@ -34,13 +38,14 @@ FINAL_PAGE: Mapping[str, Any] = {
         "url": {"type": "string"},
         "title": {"type": "string"},
         "pageType": {"type": "string"},
-        "httpStatus": {"type": ["integer", "null"]},
+        "httpStatus": HTTP_STATUS,
     },
     "required": ["url", "title"],
 }
 PAGE_INFO: Mapping[str, Any] = {
     "type": ["object", "null"],
-    "description": "page, elements[] by position, totalElements, truncated; null if not requested.",
+    "description": "page, elements[] by position, totalElements, truncated; null if not requested."
+    " Over MCP elements leaves out the links that content shows; linksInContent is their number.",
 }
 CONTENT: Mapping[str, Any] = {
     "type": ["object", "null"],

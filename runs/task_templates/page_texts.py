@@ -37,7 +37,8 @@ def kept_page(page: Mapping[str, Any], pages: int) -> dict[str, Any]:
 
 def cut_pages(value: Any, limit: int, budget: int) -> tuple[Any, dict[str, Any] | None]:
     """Return a result with at most `limit` characters of each page's text, and with less if it is
-    over `budget` bytes of JSON, and the item and offset at which the first cut page reads on.
+    over `budget` bytes of JSON, and the item and offset at which the cut page reads on; the outline
+    if several pages are cut.
 
     Each cut `content` has `readOn`: the item and offset for `read_page_content`.
     """
@@ -47,7 +48,7 @@ def cut_pages(value: Any, limit: int, budget: int) -> tuple[Any, dict[str, Any] 
         limit //= 2
         cutter = _Cutter(limit)
         short = cutter.cut(value)
-    return short, cutter.first
+    return short, cutter.read_on
 
 
 def shown_result(
@@ -57,8 +58,8 @@ def shown_result(
     artifact_id: str,
     schema: Mapping[str, Any] | None,
 ) -> tuple[Mapping[str, Any], dict[str, Any] | None]:
-    """Return a result as an answer of at most `budget` bytes shows it, and where the first page
-    whose text was cut reads on.
+    """Return a result as an answer of at most `budget` bytes shows it, and the arguments of
+    `read_page_content` that read on if the texts of pages were cut.
 
     If anything was cut, the result is marked with `truncated` and the `artifactId` of the whole.
     """
@@ -75,7 +76,7 @@ class _Cutter:
 
     limit: int
     item: int = 0
-    first: dict[str, Any] | None = field(default=None)
+    read_on: dict[str, Any] | None = field(default=None)
     has_texts: bool = False
 
     def cut(self, value: Any) -> Any:
@@ -94,7 +95,7 @@ class _Cutter:
         if offset is None:
             return value
         read_on = {"item": item, "offset": offset}
-        self.first = self.first or read_on
+        self.read_on = read_on if self.read_on is None else {"outline": True}
         return {**value, "content": {**(cut or {}), "readOn": read_on}}
 
 

@@ -37,9 +37,10 @@ WINDOW_SECONDS = 5.0
 
 @action(TASK_START, kind="browser", opens_browser=True)
 async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
-    """Open the task's own tab, in the background, on `url` or an empty page, and wait until it is
-    parsed. All other actions work only on this tab, by the returned tabId. Also use it to navigate
-    to another URL, or back to an earlier one: give `url` with `reuseExistingTab`.
+    """Open the task's own tab (a task: the work in one browser session), in the background, on
+    `url` or an empty page, and wait until it is parsed. All other actions work only on this
+    tab, by the returned tabId. Also use it to navigate to another URL, or back to an earlier one:
+    give `url` with `reuseExistingTab`.
 
     An earlier tab of the task is closed, unless `reuseExistingTab` is true. A page with an HTTP
     error status is opened anyway and named in `warnings`. Fails with INVALID_TARGET for the

@@ -60,10 +60,10 @@ class RestoreSnapshot(Closed):
     response=RESPONSE,
 )
 async def restore_snapshot(args: RestoreSnapshot, ctx: ToolContext) -> Mapping[str, Any]:
-    """Return the path and the content of a snapshot; nothing is changed.
+    """Return the path and the content of a snapshot (`snapshotId`: an id of list_snapshots), for
+    you to write back with write_to_file, first with dryRun true; it writes nothing itself.
 
-    The content is empty if the file did not exist. To restore it, write it with write_to_file,
-    first with dryRun true.
+    The content is empty if the file did not exist.
     """
     workspace = require_workspace(ctx)
     try:

@@ -19,6 +19,7 @@ from runs.task_templates.outcomes import (
 )
 from runs.task_templates.page_inputs import (
     CONTENT,
+    HTTP_STATUS,
     PAGE_INFO,
     OnHttpError,
     check_http_status,
@@ -89,7 +90,7 @@ class BatchExtractPages(TaskTemplate):
                         "pageType": {"type": ["string", "null"]},
                         "elementCount": {"type": "integer"},
                         "contentSections": {"type": "integer"},
-                        "httpStatus": {"type": ["integer", "null"]},
+                        "httpStatus": HTTP_STATUS,
                         "content": CONTENT,
                         "pageInfo": PAGE_INFO,
                         "success": {"type": "boolean"},

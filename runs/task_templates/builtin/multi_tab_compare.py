@@ -13,6 +13,7 @@ from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.outcomes import common_error, next_actions, warnings_of_items
 from runs.task_templates.page_inputs import (
     CONTENT,
+    HTTP_STATUS,
     PAGE_INFO,
     Extract,
     OnHttpError,
@@ -111,7 +112,7 @@ class MultiTabCompare(TaskTemplate):
                         "title": {"type": ["string", "null"]},
                         "pageType": {"type": ["string", "null"]},
                         "elementCount": {"type": "integer"},
-                        "httpStatus": {"type": ["integer", "null"]},
+                        "httpStatus": HTTP_STATUS,
                         "topSections": {"type": "array", "items": {"type": "string"}},
                         "pageInfo": PAGE_INFO,
                         "content": CONTENT,

@@ -15,6 +15,7 @@ from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.outcomes import failed_conclusion, failed_step, run_error, warnings_of
 from runs.task_templates.page_inputs import (
     CONTENT,
+    HTTP_STATUS,
     PAGE_INFO,
     STEP_MS,
     Extract,
@@ -116,7 +117,7 @@ class PaginatedExtract(TaskTemplate):
                         "title": {"type": ["string", "null"]},
                         "pageType": {"type": ["string", "null"]},
                         "elementCount": {"type": "integer"},
-                        "httpStatus": {"type": ["integer", "null"]},
+                        "httpStatus": HTTP_STATUS,
                         "pageInfo": PAGE_INFO,
                         "content": CONTENT,
                         "success": {"type": "boolean"},

@@ -35,7 +35,7 @@ def read(value: Any, **options: Any) -> dict[str, Any]:
 def follow_offsets(value: Any, **options: Any) -> list[dict[str, Any]]:
     """Follow nextOffset to the end and return every answer."""
     answers = [read(value, **options)]
-    while answers[-1]["nextOffset"] is not None:
+    while "nextOffset" in answers[-1]:
         assert len(answers) < 10_000
         answers.append(read(value, **options, offset=answers[-1]["nextOffset"]))
     return answers
@@ -55,7 +55,8 @@ def texts_of(answers: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
 
 def test_a_small_result_comes_whole() -> None:
     answer = read(RESULT)
-    assert (answer["totalPages"], answer["nextOffset"]) == (3, None)
+    assert set(answer) == {"totalPages", "pages"}
+    assert answer["totalPages"] == 3
     assert [shown_page["url"] for shown_page in answer["pages"]] == ["u", "third"]
 
 
@@ -105,32 +106,62 @@ def test_one_item_has_the_same_index_as_in_the_result() -> None:
 
 def test_grep_returns_the_text_around_each_match() -> None:
     answer = read(RESULT, grep="(?i)TWO f.sh")
-    (match,) = answer["matches"]
-    assert (match["item"], match["section"], match["heading"]) == (0, 1, "Part 1")
-    assert (match["at"], match["text"]) == (0, "two fish")
-    assert answer["pages"] == []
+    assert answer["matches"] == [{"item": 0, "heading": "Part 1", "text": "two fish"}]
+    assert set(answer) == {"totalPages", "matches"}
+    assert read("a fish", grep="fish")["matches"] == [{"item": 0, "section": 0, "text": "a fish"}]
+    assert read(RESULT, grep="none") == {"totalPages": 3, "matches": []}
 
 
 def test_grep_positions_count_characters_not_bytes() -> None:
     text = "漢" * 500 + "fish" + "字" * 500
-    (match,) = read({"items": [page(text)]}, grep="fish")["matches"]
-    assert match["at"] == 500
-    assert match["text"] == "漢" * 120 + "fish" + "字" * 120
+    (match,) = read({"items": [page(text)]}, grep="fish", context=200)["matches"]
+    assert match["text"] == "漢" * 100 + "fish" + "字" * 200
+
+
+@pytest.mark.parametrize(
+    ("matches", "context"), [(1, 400), (2, 120), (10, 120), (11, 60), (30, 60), (31, 20), (90, 20)]
+)
+def test_the_more_matches_there_are_the_less_text_is_around_them(
+    matches: int, context: int
+) -> None:
+    text = ("x" * 500 + "fish") * matches + "x" * 500
+    answer = read({"items": [page(text)]}, grep="fish", max_chars=30_000)
+    part = "x" * (context // 2) + "fish" + "x" * context
+    assert [match["text"] for match in answer["matches"]] == [part] * matches
+    assert all(("heading" in match) is (matches <= 30) for match in answer["matches"])
+
+
+@pytest.mark.parametrize("context", [0, 3])
+def test_the_context_of_matches_can_be_requested(context: int) -> None:
+    answer = read(RESULT, grep="o", item=0, context=context)
+    assert [match["text"] for match in answer["matches"]] == (
+        ["o", "o"] if context == 0 else ["one", "wo fi"]
+    )
+
+
+def test_a_context_needs_a_pattern() -> None:
+    with pytest.raises(InvalidInput, match="context: give the pattern as grep"):
+        read(RESULT, context=0)
 
 
 def test_matches_continue_at_an_offset_and_none_is_repeated() -> None:
-    answers = follow_offsets(RESULT, grep="red", max_chars=600)
-    found = [match["at"] for answer in answers for match in answer["matches"]]
+    numbers = {"items": [page(" ".join(f"<{n}>" for n in range(1000, 1400)))]}
+    answers = follow_offsets(numbers, grep=r"<\d+>", context=1, max_chars=600)
+    found = [match["text"] for answer in answers for match in answer["matches"]]
     assert len(answers) > 2
-    assert found == sorted(set(found))
-    assert found[-1] > 3300
+    assert found == [f"<{n}>" for n in range(1000, 1400)]
+
+
+def test_sections_and_pattern_select_together() -> None:
+    answer = read(RESULT, grep="fish", sections=["part 1"])
+    assert [match["text"] for match in answer["matches"]] == ["two fish"]
 
 
 def test_only_matches_returns_what_the_groups_match_by_item() -> None:
     answer = read(RESULT, grep=r"(?P<n>one|two|red) (fish)", only_matches=True)
     assert answer["found"]["0"] == [["one", "fish"], ["two", "fish"]]
     assert len(answer["found"]["2"]) == 400  # those near each other, too
-    assert (answer["pages"], answer["matches"]) == ([], [])
+    assert set(answer) == {"totalPages", "found"}
     assert read(RESULT, grep="two.*", only_matches=True)["found"] == {"0": ["two fish"]}
 
 
@@ -153,7 +184,7 @@ def test_a_pattern_that_re2_does_not_support_is_refused(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["x*", "", "(a|a)*$", "(x+x+)+y"])
 def test_no_pattern_takes_exponential_time(pattern: str) -> None:
-    assert read({"items": [page("x" * 50_000)]}, grep=pattern)["nextOffset"] is None
+    assert "nextOffset" not in read({"items": [page("x" * 50_000)]}, grep=pattern)
 
 
 NAMES = st.sampled_from(["url", "success", "content", "sections", "heading", "level", "text"])

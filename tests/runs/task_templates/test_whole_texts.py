@@ -73,7 +73,8 @@ def test_a_cut_text_says_so_and_where_to_read_on(
     )
     (action,) = run.next_actions
     assert action["tool"] == "read_page_content"
-    assert action["args"]["item"] == 0
+    assert action["args"]["outline"] is True  # of both pages
+    assert "grep" in action["reason"]
 
 
 def test_a_text_that_is_shown_whole_is_not_marked(run_template: RunTemplate, site: Site) -> None:
@@ -129,7 +130,9 @@ def test_a_result_over_the_budget_shows_less_of_each_page() -> None:
     short, read_on = cut_pages({"items": [page_of(9000) for _ in range(20)]}, 4000, 20_000)
     texts = [item["content"]["sections"][0]["text"] for item in short["items"]]
     assert {len(text) for text in texts} == {499}
-    assert read_on == {"item": 0, "offset": 500}
+    assert read_on == {"outline": True}
+    _, read_on = cut_pages({"items": [page_of(9), page_of(900)]}, 499, 20_000)
+    assert read_on == {"item": 1, "offset": 499}
 
 
 @pytest.mark.parametrize(

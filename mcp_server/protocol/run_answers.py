@@ -1,0 +1,95 @@
+"""Runs as MCP answers them: the Run object of S0 in fewer bytes, since a model reads all of it.
+
+REST returns runs, and the run's artifact stores its result, in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from runs.task_templates.page_texts import has_sections
+from runs.task_templates.registry import get_template
+
+FIRST_ATTEMPT = 1
+HTTP_OK = {"httpStatus": 200}  # what a page that was read has
+# The fields of a brief answer, beside the required ones, unless empty.
+_BRIEF = ("progress", "resultSummary", "error", "warnings", "waitingFor")
+_FAILED_MAX = 10  # failed items that a brief answer names
+_ITEM_LISTS = ("items", "pages", "snapshots")  # of the results of the page templates
+
+
+def concise_run(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a Run object without its template's version, the number of its first attempt, and what
+    its result repeats or has no value for.
+    """
+    shown = {name: value for name, value in run.items() if name != "templateVersion"}
+    if shown.get("attempt") == FIRST_ATTEMPT:
+        del shown["attempt"]
+    template = get_template(run.get("templateId", ""))
+    if run.get("result") is not None and template is not None:
+        shown["result"] = _concise(run["result"], template.result_schema)
+    return shown
+
+
+def brief_run(run: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    """Return the required fields of a Run object, and what a reader without the result needs: what
+    became of the run, and which items failed.
+    """
+    brief = {name: run[name] for name in required}
+    brief |= {name: run[name] for name in _BRIEF if run.get(name)}
+    failed = list(_failed_items(run.get("result") or {}))[:_FAILED_MAX]
+    return brief | {"failedItems": failed} if failed else brief
+
+
+def _failed_items(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    lists = [result[name] for name in _ITEM_LISTS if isinstance(result.get(name), list)]
+    for number, item in enumerate(lists[0] if lists else []):
+        if isinstance(item, dict) and item.get("success") is False:
+            error = item.get("error") or {}
+            yield {
+                "item": number,
+                "url": item.get("url") or "",
+                "errorCode": error.get("errorCode", ""),
+                "message": error.get("message", ""),
+            }
+
+
+def _concise(value: Any, schema: Any) -> Any:
+    """Return a value without the fields that its schema names as optional and that are null, or a
+    status that all pages have, and each page without the links that its text has.
+    """
+    node = schema if isinstance(schema, Mapping) else {}
+    if isinstance(value, list):
+        return [_concise(item, node.get("items")) for item in value]
+    if not isinstance(value, dict):
+        return value
+    named: Mapping[str, Any] = node.get("properties", {})
+    optional = set(named) - set(node.get("required", ()))
+    shown = {
+        name: _concise(item, named.get(name))
+        for name, item in value.items()
+        if name not in optional or item not in (None, HTTP_OK.get(name))
+    }
+    return _without_links_of_text(shown) if {"pageInfo", "content"} <= named.keys() else shown
+
+
+def _without_links_of_text(page: dict[str, Any]) -> dict[str, Any]:
+    """Return a page whose `pageInfo` does not list the links that its `content` shows, as
+    `[label](address)`; `linksInContent` is their number.
+    """
+    info, content = page.get("pageInfo"), page.get("content")
+    if not isinstance(info, dict) or not has_sections(content):
+        return page
+    text = "\n".join(section["text"] for section in page["content"]["sections"])
+    elements = info.get("elements", [])
+    others = [element for element in elements if not _is_link_in(text, element)]
+    if len(others) == len(elements):
+        return page
+    shown = {**info, "elements": others, "linksInContent": len(elements) - len(others)}
+    return {**page, "pageInfo": shown}
+
+
+def _is_link_in(text: str, element: Mapping[str, Any]) -> bool:
+    href = (element.get("state") or {}).get("href")
+    return element.get("type") == "link" and bool(href) and f"[{element['label']}]({href})" in text

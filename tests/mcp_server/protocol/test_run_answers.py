@@ -1,0 +1,83 @@
+"""Runs as MCP answers them: what a model reads once, and nothing that says nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_server.protocol.run_answers import brief_run, concise_run
+
+URL = "https://example.com/"
+CONTENT = {"sections": [{"heading": "A", "level": 1, "text": "See [B](b.html)."}]}
+
+
+def link(label: str, href: str) -> dict[str, Any]:
+    return {"id": "e1", "type": "link", "label": label, "bounds": {}, "state": {"href": href}}
+
+
+def item(**fields: Any) -> dict[str, Any]:
+    return {"url": URL, "title": "t", "success": True, "error": None} | fields
+
+
+def run_of(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    result = {"summary": {"total": len(items)}, "items": list(items)}
+    return {
+        "runId": "run_a",
+        "templateId": "batch_extract_pages",
+        "status": "succeeded",
+        "result": result,
+        "error": None,
+        "templateVersion": "1.0.0",
+        "attempt": 1,
+    } | fields
+
+
+def concise_item(**fields: Any) -> dict[str, Any]:
+    (shown,) = concise_run(run_of(item(**fields)))["result"]["items"]
+    return dict(shown)
+
+
+def test_fields_without_a_value_that_the_template_does_not_require_are_left_out() -> None:
+    assert concise_item(content=None, pageInfo=None, httpStatus=None) == item()
+    assert concise_item(httpStatus=200) == item()
+    assert concise_item(httpStatus=204)["httpStatus"] == 204
+
+
+def test_the_fields_of_the_run_object_stay_also_without_a_value() -> None:
+    run = run_of(result=None)
+    assert concise_run(run) == {
+        name: run[name] for name in ("runId", "templateId", "status", "result", "error")
+    }
+    assert concise_run(run_of(attempt=2))["attempt"] == 2
+
+
+def test_links_that_the_text_shows_are_not_listed_again() -> None:
+    button = {"id": "e2", "type": "button", "label": "B", "bounds": {}, "state": {}}
+    elements = [link("B", "b.html"), link("C", "b.html"), link("B", "c.html"), button]
+    info = {"elements": elements, "totalElements": 4}
+    shown = concise_item(content=CONTENT, pageInfo=info)["pageInfo"]
+    assert shown == {"elements": elements[1:], "totalElements": 4, "linksInContent": 1}
+    assert concise_item(content=None, pageInfo=info)["pageInfo"] == info
+
+
+def test_results_that_are_no_pages_stay_as_they_are() -> None:
+    output = {"a": None, "content": CONTENT, "pageInfo": {"elements": [link("B", "b.html")]}}
+    called = {"results": [{"name": "read_page", "ok": True, "output": output}]}
+    assert concise_run(run_of(templateId="call_tools", result=called))["result"] == called
+    assert concise_run(run_of(templateId="gone", result=output))["result"] == output
+
+
+def test_a_brief_answer_names_the_items_that_failed() -> None:
+    error = {"errorCode": "NAVIGATION_TIMEOUT", "message": "late", "details": {"a": 1}}
+    run = run_of(item(), item(success=False, error=error), status="partial_success")
+    assert brief_run(run, ["runId", "status"]) == {
+        "runId": "run_a",
+        "status": "partial_success",
+        "failedItems": [
+            {"item": 1, "url": URL, "errorCode": "NAVIGATION_TIMEOUT", "message": "late"}
+        ],
+    }
+
+
+def test_a_brief_answer_names_only_the_first_failed_items() -> None:
+    failed = [item(success=False, error={"errorCode": "X", "message": "m"}) for _ in range(50)]
+    assert len(brief_run(run_of(*failed), ["runId"])["failedItems"]) == 10
