@@ -23,6 +23,7 @@ from runners.browser.action_support.task_tab import (
     end_task,
     lost_page_as_closed_tab,
     page_notices,
+    title_of,
 )
 from runners.browser.errors import browser_errors, browser_lost
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
@@ -70,7 +71,7 @@ async def _open(
     tab.take_notices()  # discard those of the previous page
     title, warnings = "", list[str]()
     if url is not None:
-        title, warnings = await _open_address(tab, url, until=ctx.deadline - RESERVE_SECONDS)
+        title, warnings = await _open_address(task, url, ctx)
     elif not args.reuse_existing_tab and tab.requested_url:
         await tab.navigate(EMPTY_PAGE, seconds=ctx.seconds_left())
     check_page_address(tab.page.url, ctx)
@@ -89,19 +90,20 @@ async def _open(
     return started.as_output()
 
 
-async def _open_address(tab: Tab, url: str, *, until: float) -> tuple[str, list[str]]:
+async def _open_address(task: TaskTab, url: str, ctx: ToolContext) -> tuple[str, list[str]]:
     """Open a URL, and return its title and warnings; the tab keeps its page if it is a download.
 
     Raises:
         ToolFailed: As `open_address`.
     """
+    until = ctx.deadline - RESERVE_SECONDS
     try:
-        return await open_address(tab, url, until=until)
+        return await open_address(task.tab, url, until=until)
     except ToolFailed as failed:
         if failed.details.get("reason") != "download":
             raise
-        tab.mark_settled()
-        return await tab.page.title(), []
+        task.tab.mark_settled()
+        return await title_of(task, ctx) or "", []
 
 
 def _task_of(session: OpenBrowserSession, tab: Tab) -> TaskTab:
