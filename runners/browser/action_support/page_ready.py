@@ -36,11 +36,12 @@ async def arrive(tab: Tab, *, until: float) -> tuple[str, list[str]]:
     """Wait until the document to which the tab navigated is parsed; return its title and warnings.
 
     Raises:
-        NavigationTimeout, PageCrashed, AddressNotAllowed, ToolFailed: As `open_address`.
+        NavigationTimeout, NavigationFailed, PageCrashed, AddressNotAllowed, ToolFailed: As
+            `open_address`.
     """
     try:
         document = await wait_for_document(tab, wholly=False, until=until)
-    except NavigationTimeout:
+    except (NavigationTimeout, NavigationFailed):
         await tab.stop_loading()
         raise
     blocked = await tab.blocked_warnings()
@@ -55,6 +56,7 @@ async def wait_for_document(tab: Tab, *, wholly: bool, until: float) -> dict[str
 
     Raises:
         NavigationTimeout: It was not by `until`, or its script hangs.
+        NavigationFailed: The connection closed in the middle of the document.
         PageCrashed, ToolFailed: The page is lost.
     """
     while True:

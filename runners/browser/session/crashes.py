@@ -114,18 +114,22 @@ class PageWatch:
         return taken
 
     async def wait_for(
-        self, work: Coroutine[Any, Any, Result], seconds_left: Callable[[], float]
+        self,
+        work: Coroutine[Any, Any, Result],
+        seconds_left: Callable[[], float],
+        *failures: asyncio.Future[ToolFailed],
     ) -> Result:
-        """Wait for the work, until the page is lost or the time is up.
+        """Wait for the work, until the page is lost, another of the failures comes or the time is
+        up.
 
         Raises:
             TimeoutError: `seconds_left()`, called every second, returned 0; the work is cancelled.
-            ToolFailed: The page is lost.
+            ToolFailed: The page is lost, or the failure that came.
         """
         task = asyncio.create_task(work)
-        waited: set[asyncio.Future[Any]] = {task, self._failure}
+        waited: set[asyncio.Future[Any]] = {task, self._failure, *failures}
         try:
-            while not (task.done() or self._failure.done()):
+            while not any(future.done() for future in waited):
                 left = seconds_left()
                 if left <= 0:
                     raise TimeoutError
@@ -134,8 +138,9 @@ class PageWatch:
                     timeout=min(left, CHECK_SECONDS),
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-            if self._failure.done():
-                raise self._failure.result()
+            for failure in (self._failure, *failures):
+                if failure.done():
+                    raise failure.result()
             return task.result()
         finally:
             if not task.done():

@@ -117,6 +117,7 @@ class Tab:
         self._leaving_to = self._stay_notice = ""
         self._is_dirty = False
         self._committed = asyncio.Event()  # the document of the last `navigate`
+        self._cut_short = asyncio.Future[ToolFailed]()  # why the document is never parsed
         self._global: str | None = None  # id of the isolated world's global object
         self._watch = PageWatch(page)
         self.downloads = Downloads(cdp, self._watch.add_notice)
@@ -229,6 +230,7 @@ class Tab:
             self._watch.run_in_background(self._fail_if_hanging(answering))
         self.requested_url, self.parsed_at, self._is_dirty = url, None, True
         self._committed.clear()
+        self._expect_whole_document()
         if self._refusals is not None:
             self._refusals.begin_navigation()
         try:
@@ -281,13 +283,18 @@ class Tab:
         return statuses[-1] if statuses else None
 
     async def read(self, options: Mapping[str, Any], seconds_left: Callable[[], float]) -> str:
-        """Read the current document and return JSON text; raises what `call` raises."""
+        """Read the current document, once it is parsed, and return JSON text.
+
+        Raises:
+            NavigationFailed: The connection closed in the middle of the document.
+            ContextLost, TimeoutError, ToolFailed: As `call`.
+        """
         return await self._call_early(READ, reader_script(), options, seconds_left)
 
     async def wait_for_document(self, wholly: bool, seconds_left: Callable[[], float]) -> str:
         """Wait until the current document is parsed, or `wholly` loaded.
 
-        Returns the JSON text of page/document_ready.js; raises what `call` raises.
+        Returns the JSON text of page/document_ready.js; raises what `read` raises.
         """
         return await self._call_early(
             DOCUMENT_READY, document_ready_script(), {"wholly": wholly}, seconds_left
@@ -298,9 +305,11 @@ class Tab:
     ) -> str:
         """Call a function installed at document start; send it to a document that is older."""
         try:
-            return str(await self.call(_call_installed(name), given, seconds_left))
+            return str(
+                await self._call(_call_installed(name), given, seconds_left, self._cut_short)
+            )
         except ScriptNotInstalled:
-            return str(await self.call(script, given, seconds_left))
+            return str(await self._call(script, given, seconds_left, self._cut_short))
 
     async def run_command(
         self, request: Mapping[str, Any], seconds_left: Callable[[], float]
@@ -327,8 +336,18 @@ class Tab:
             TimeoutError: The page did not answer in time; its script may be hanging.
             ToolFailed: The page crashed, was closed, or opened too many dialogs or popups.
         """
+        return await self._call(function, given, seconds_left)
+
+    async def _call(
+        self,
+        function: str,
+        given: object,
+        seconds_left: Callable[[], float],
+        *failures: asyncio.Future[ToolFailed],
+    ) -> Any:
+        calling = self._call_function(function, given)
         try:
-            answer = await self._watch.wait_for(self._call_function(function, given), seconds_left)
+            answer = await self._watch.wait_for(calling, seconds_left, *failures)
         except TimeoutError:
             raise
         except browser_errors() as error:
@@ -481,6 +500,7 @@ class Tab:
             self.shown_since = time.monotonic()
             self.run_id = self._leased_for
             self.is_leaving, self.parsed_at, self._global = False, None, None
+            self._expect_whole_document()
             self._leaving_to = ""
             self._watch.answer_next_dialog(None)
 
@@ -494,8 +514,13 @@ class Tab:
     def _on_parsed(self, _: Page) -> None:
         self.parsed_at = time.monotonic()
 
+    def _expect_whole_document(self) -> None:
+        # Not replaced if it is pending: the wait for a document may begin before its event.
+        if self._cut_short.done():
+            self._cut_short = asyncio.Future()
+
     def _on_failed_request(self, request: Request) -> None:
-        """Fail at once if the connection closed in the middle of the document: a part of a page is
+        """Fail waits for the document if its connection closed in the middle: a part of a page is
         never parsed to its end, and no other event follows.
         """
         failure = request.failure or ""
@@ -505,12 +530,19 @@ class Tab:
             and request.frame == self.page.main_frame
             and self._committed.is_set()
             and self.parsed_at is None
+            and not self.is_leaving  # else the next document failed, which is not committed
+            and not self._cut_short.done()
         ):
-            self._watch.fail(navigation_failure(failure, request.url))
+            self._cut_short.set_result(navigation_failure(failure, request.url))
+            self._watch.add_notice(_cut_notice(request.url[:500]))
 
 
 def _stay_notice(url: str) -> str:
     return f"The page navigated to {url}, which returned no page: a download or an empty response."
+
+
+def _cut_notice(url: str) -> str:
+    return f"The connection closed in the middle of {url}: the page has only its beginning."
 
 
 def _call_installed(name: str) -> str:
