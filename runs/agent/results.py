@@ -15,20 +15,25 @@ PREVIEW_CHARACTERS = 4000
 
 
 async def fit_result(
-    output: Any, ctx: AgentContext, *, keeps: Sequence[str] = ("screenshot",)
+    output: Any,
+    ctx: AgentContext,
+    *,
+    keeps: Sequence[str] = ("screenshot", "tabId"),
+    at_most: int | None = None,
 ) -> dict[str, Any]:
-    """Return {result}; for an output over `result_bytes()` {result: {preview}, artifactId,
+    """Return {result}; for an output over `at_most` bytes {result: {preview}, artifactId,
     sizeBytes, truncated, note}, and the whole is stored as an artifact.
 
     Args:
         keeps: short fields of the output to keep beside the preview.
+        at_most: None means `result_bytes()`.
     """
-    text = orjson.dumps(output)
-    if len(text) <= result_bytes():
+    text, limit = orjson.dumps(output), result_bytes() if at_most is None else at_most
+    if len(text) <= limit:
         return {"result": output}
     artifact = {"artifactId": await ctx.store_output(output), "sizeBytes": len(text)}
     note = f"Too long to show: this is its beginning; {READ_RESULT} reads on."
-    preview = text.decode()[: min(PREVIEW_CHARACTERS, result_bytes() // 2)]
+    preview = text.decode()[: min(PREVIEW_CHARACTERS, limit // 2)]
     fields = output if isinstance(output, dict) else {}
     kept = {name: fields[name] for name in keeps if name in fields}
     return {"result": {**kept, "preview": preview}, **artifact, "truncated": True, "note": note}

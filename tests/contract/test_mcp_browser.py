@@ -196,6 +196,60 @@ def test_the_agent_goes_on_from_the_page_of_a_host(
     assert act(browsing, "browser_type", xpath="//input", text="a")[0]["typed"] is True
 
 
+DELETE = """<title>B</title><button onclick="out.textContent='Deleted'">Delete everything</button>
+<p id=out></p>"""
+
+
+def test_an_action_chosen_for_one_tab_is_not_performed_in_another(
+    browsing: Host, page_server: PageServer, model: ModelServer, agent_settings: Any
+) -> None:
+    first = page_server.add("/a", "<title>A</title><button>Next</button>")
+    started, page = act(browsing, "task_start", url=first)
+    button = click_id(page, 'button "Next"')
+    other = page_server.add("/b", DELETE)
+    model.script = [Turn("", [Call("task_start", {"url": other}, "open")]), complete()]
+    call = {"templateId": "agent_task", "inputs": {"goal": "Go on."}, "options": {"mode": "sync"}}
+    run = structured(
+        browsing.call("run_task_template", {**call, "sessionId": started["sessionId"]})
+    )
+    assert run["status"] == "succeeded", run["error"]
+    result = browsing.call("browser_click", {"clickId": button})["result"]
+    error, page = (block["text"] for block in result["content"])
+    assert json.loads(error)["errorCode"] == "INVALID_TASK_TAB"
+    assert "Delete everything" in page  # the host sees the page on which its next action works
+    assert "Deleted" not in page
+    assert act(browsing, "browser_click", clickId=button)[0]["clicked"] is True
+
+
+@pytest.mark.slow
+def test_a_click_that_closes_its_tab_is_not_repeated_in_another(
+    browsing: Host, page_server: PageServer
+) -> None:
+    popup = page_server.add("/popup", "<title>P</title><button onclick='window.close()'>Close</button>")
+    opener = page_server.add("/opener", f"{DELETE}<script>window.open('{popup}')</script>")
+    started, _ = act(browsing, "task_start", url=opener)
+    listed, _ = act(browsing, "browser_list_tabs")
+    (tab,) = (each["tabId"] for each in listed["tabs"] if each["tabId"] != started["tabId"])
+    act(browsing, "browser_switch_tab", tabId=tab)
+    browsing.call("browser_click", {"xpath": "//button"})
+    page = observed(browsing)
+    assert "Delete everything" in page
+    assert "Deleted" not in page
+
+
+def test_what_a_host_gets_does_not_depend_on_the_model_of_the_agent(
+    browsing: Host, page_server: PageServer, settings: Any
+) -> None:
+    settings.LLM = replace(settings.LLM, context_tokens=4000)
+    quotes = "<p>" + 'a"' * 60
+    links = "".join(f'<a href="/{number}">Link {number}</a> ' for number in range(90))
+    markup = f"<title>Links</title>{links}{quotes * 100}"
+    act(browsing, "task_start", url=page_server.add("/links", markup))
+    assert "Link 89" in observed(browsing)
+    assert len(orjson.dumps(observed(browsing))) > 16 * 1024
+    assert len(act(browsing, "browser_dom_index")[0]["elements"]) == 90
+
+
 def test_lines_that_did_not_change_are_left_out_unless_all_are_requested(
     browsing: Host, page_server: PageServer
 ) -> None:

@@ -1176,6 +1176,17 @@ _MCP_BROWSER_GUARDS = (
         failing_test=f"{MCP_BROWSER}::test_no_action_is_performed_while_a_person_has_the_page",
     ),
     Guard(
+        "mcp-other-tab",
+        "An action chosen for one tab is not performed in another that the host has never seen",
+        Patch(
+            "runs/task_templates/builtin/session_action.py",
+            old="if action.effect == Effect.READ:",
+            new="if True:",
+        ),
+        failing_test=f"{MCP_BROWSER}::"
+        "test_an_action_chosen_for_one_tab_is_not_performed_in_another",
+    ),
+    Guard(
         "mcp-typed-text",
         "What a host types is not stored in the messages of the session's task",
         Patch(

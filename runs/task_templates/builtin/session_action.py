@@ -24,6 +24,7 @@ from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.registry import register
 
 ACTION, PAGE = "action", "page"  # the kinds of steps
+RESULT_BYTES = 16 * 1024  # of a result; the host's model is not the one that the agent has
 HOST_CALL = "host"  # the id of the call in the task's events
 
 
@@ -122,16 +123,20 @@ async def _perform(args: Mapping[str, Any], ctx: StepContext) -> dict[str, Any]:
     result = await with_retry(ctx.attempt, action.name, args)
     if (tab := _other_tab(result, ctx)) is not None:  # an agent has opened another tab meanwhile
         fields["tabId"] = tab
-        result = await with_retry(ctx.attempt, action.name, {**args, "tabId": tab})
+        if action.effect == Effect.READ:  # else the host chose it for a page that it has seen
+            result = await with_retry(ctx.attempt, action.name, {**args, "tabId": tab})
     if not result.ok:
         return {"ok": False, "error": result.error or {}, **fields, **await _new_tab(result, ctx)}
     output = result.output or {}
     fields["tabId"] = output.get("tabId", fields["tabId"])
-    return {"ok": True, **await fit_result(output, ctx), **fields}
+    # An observation is bounded already, and the host gets its text as it is.
+    is_whole = action.name == OBSERVE.name
+    fitted = {"result": output} if is_whole else await fit_result(output, ctx, at_most=RESULT_BYTES)
+    return {"ok": True, **fitted, **fields}
 
 
 def _other_tab(result: ToolResult, ctx: StepContext) -> int | None:
-    """Return the session's tab, if the action was refused because of the tab and the host named
+    """Return the session's current tab, if the action failed because of its tab and the host named
     none.
     """
     error = result.error or {}
