@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
@@ -118,6 +118,7 @@ class ContinuityServer(Server[ToolListWatch]):
             on_subscriptions_listen=self._listen if "targets" in toolsets else None,
             lifespan=ToolListWatch.of_stream,
         )
+        self.middleware.append(_forget_pages_on_cancel)
         self._toolsets = toolsets
         self._transport = transport
 
@@ -314,6 +315,17 @@ class ContinuityServer(Server[ToolListWatch]):
             error = next(tool.output_validator.iter_errors(output))
             raise InvalidToolOutput(f"{list(error.instance_path)}: {error.message[:300]}")
         return output
+
+
+async def _forget_pages_on_cancel(
+    ctx: ServerRequestContext[ToolListWatch], call_next: CallNext
+) -> HandlerResult:
+    """Forget which pages a stream's client has when it cancels a call: it ignores an answer that
+    was sent before the cancellation arrived.
+    """
+    if ctx.method == "notifications/cancelled" and (connection := _connection(ctx)) is not None:
+        connection.pages.clear()
+    return await call_next(ctx)
 
 
 def _connection(ctx: ServerRequestContext[ToolListWatch]) -> Connection | None:

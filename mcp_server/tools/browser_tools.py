@@ -21,7 +21,7 @@ from decisions.infra.threads import in_thread
 from decisions.validation.json_schema import schema_of
 from mcp_server.tools.changed_lines import changed_lines
 from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema, readable
-from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, Action
+from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, TASK_START, Action
 from runners.actions.untrusted_page import fence_page
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_actions
@@ -121,7 +121,8 @@ async def _call(name: str, call: McpToolCall) -> types.CallToolResult:
     args = dict(call.arguments)
     session_id = args.pop("sessionId", None)
     connection = call.connection
-    if session_id is None and name != "task_start" and connection is not None:
+    goes_on = name != TASK_START.name or bool(args.get("reuseExistingTab"))
+    if session_id is None and goes_on and connection is not None:
         session_id = connection.session_id
     done = await perform_action(
         principal=call.principal, name=name, args=args, session_id=session_id
@@ -129,7 +130,8 @@ async def _call(name: str, call: McpToolCall) -> types.CallToolResult:
     if connection is not None:
         connection.session_id = done.session_id
     result = _answer(name, done, connection, is_part=bool(args.get("full") or args.get("from")))
-    if name == SCREENSHOT.name and done.outcome["ok"]:
+    may_read = "artifacts:read" in call.principal.scopes
+    if name == SCREENSHOT.name and done.outcome["ok"] and may_read:
         picture = await in_thread(_picture, call.principal, done.outcome["result"]["artifactId"])
         result.content.extend(picture)
     return result
@@ -158,7 +160,7 @@ def _answer(
         answer, page = {}, outcome["result"]
     else:
         answer = {**outcome["result"], **_named(outcome, "artifactId", "truncated")}
-    if name == "task_start":
+    if name == TASK_START.name:
         answer["sessionId"] = done.session_id
     texts = [orjson.dumps(answer).decode()] if answer else []
     if isinstance(page, Mapping):

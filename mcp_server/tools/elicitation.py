@@ -16,25 +16,29 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-_KEY = "input"  # of the only request of a call
-
 
 class InputRequired(Exception):
     """The call needs a person's response, with which the client makes it again."""
 
-    def __init__(self, request: types.ElicitRequest) -> None:
+    def __init__(self, key: str, request: types.ElicitRequest) -> None:
         super().__init__(request.params.message)
-        self.result = types.InputRequiredResult(input_requests={_KEY: request})
+        self.result = types.InputRequiredResult(input_requests={key: request})
 
 
 @dataclass(frozen=True, slots=True)
 class Elicitation:
-    """Requests the input of one call; a host that does not support it is not bothered."""
+    """Requests the input of one call; a host that does not support it is not bothered.
+
+    A call makes one request. Its `key` names what it is about: when the call is made again with the
+    response, the run may wait for something else, to which the response does not belong.
+    """
 
     ctx: ServerRequestContext[Any]
     params: types.CallToolRequestParams
 
-    async def request_form(self, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    async def request_form(
+        self, key: str, message: str, schema: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
         """Return what the person entered; None if they declined, or the host has no forms.
 
         Raises:
@@ -44,12 +48,12 @@ class Elicitation:
         if declared is None or (declared.form is None and declared.url is not None):
             return None
         form = types.ElicitRequestFormParams(message=message, requested_schema=dict(schema))
-        response = await self._response(form)
+        response = await self._response(key, form)
         if response is None or response.action != "accept":
             return None
         return dict(response.content or {})
 
-    async def show_url(self, message: str, url: str, elicitation_id: str) -> bool:
+    async def show_url(self, key: str, message: str, url: str, elicitation_id: str) -> bool:
         """Have the host offer a URL to the person; return whether they agreed to open it. That
         says nothing about what they do there.
 
@@ -59,7 +63,7 @@ class Elicitation:
         if self._declared is None or self._declared.url is None:
             return False
         page = types.ElicitRequestURLParams(message=message, url=url, elicitation_id=elicitation_id)
-        response = await self._response(page)
+        response = await self._response(key, page)
         return response is not None and response.action == "accept"
 
     @property
@@ -69,12 +73,13 @@ class Elicitation:
         return None if capabilities is None else capabilities.elicitation
 
     async def _response(
-        self, request: types.ElicitRequestFormParams | types.ElicitRequestURLParams
+        self, key: str, request: types.ElicitRequestFormParams | types.ElicitRequestURLParams
     ) -> types.ElicitResult | None:
         if self.ctx.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            given = (self.params.input_responses or {}).get(_KEY)
-            if given is None:
-                raise InputRequired(types.ElicitRequest(params=request))
+            responses = self.params.input_responses
+            if not responses:
+                raise InputRequired(key, types.ElicitRequest(params=request))
+            given = responses.get(key)
             return given if isinstance(given, types.ElicitResult) else None
         if not self.ctx.session.can_send_request:
             return None

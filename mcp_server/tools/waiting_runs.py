@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from decisions.authorization.confirmation_links import sign_in_link
+from decisions.errors import InvalidInput
 from decisions.infra.threads import in_thread
+from decisions.validation.storable import storable_text
 from mcp_server.tools.registry import McpToolCall
 from runs.installation.home.state import live_info
 from runs.streaming import long_poll
@@ -57,21 +60,27 @@ async def _wait(
 
 
 async def _pass_on_answer(call: McpToolCall, run_id: str, waiting: Mapping[str, Any]) -> bool:
-    """Request the answer to a run's question at the host and record it; False without one."""
+    """Request the answer to a run's question at the host; return whether there was one. It is
+    recorded, unless the question was answered elsewhere meanwhile.
+    """
+    if "runs:write" not in call.principal.scopes:  # the answer would be refused
+        return False
     question = str(waiting["question"])
     if suggestions := waiting.get("suggestions"):
         question += "\nSuggestions: " + "; ".join(suggestions)
-    entered = await call.elicitation.request_form(question, _ANSWER_FORM)
+    key = f"answer:{run_id}:{waiting['expiresAt']}"
+    entered = await call.elicitation.request_form(key, question, _ANSWER_FORM)
     answer = (entered or {}).get("answer")
     if not isinstance(answer, str) or not answer.strip():
         return False
-    await in_thread(
-        answer_run,
-        principal=call.principal,
-        run_id=run_id,
-        answer=answer[:MESSAGE_MAX],
-        question_expires_at=waiting["expiresAt"],
-    )
+    with suppress(InvalidInput):  # the run no longer waits for this answer
+        await in_thread(
+            answer_run,
+            principal=call.principal,
+            run_id=run_id,
+            answer=storable_text(answer[:MESSAGE_MAX]),
+            question_expires_at=waiting["expiresAt"],
+        )
     return True
 
 
@@ -88,7 +97,8 @@ async def offer_confirmation(call: McpToolCall, decision_id: int | str, question
     link = await in_thread(_link, decision_id)
     if link is None:
         return False
-    is_opened = await call.elicitation.show_url(question, link, str(decision_id))
+    key = f"confirmation:{decision_id}"
+    is_opened = await call.elicitation.show_url(key, question, link, str(decision_id))
     if connection is not None:
         connection.offered_decisions.add(decision_id)
     return is_opened

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from decisions.errors import InvalidInput
 from decisions.validation.json_schema import check, compile_schema, schema_of
+from runners.actions.catalogue import UPLOAD
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import get_tool
 from runners.workspace.errors import BadArguments, PolicyViolation
@@ -28,6 +29,11 @@ _POLICY_FIELDS = {
 def scope_of(tool: Tool) -> str:
     """Return the token scope that a call of the tool needs."""
     return "tools:read" if tool.effect == Effect.READ else "tools:write"
+
+
+def further_scopes_of(tool: Tool) -> frozenset[str]:
+    """Return the scopes that a call needs besides that one: an upload reads artifacts."""
+    return frozenset({"artifacts:read"} if tool.name == UPLOAD.name else ())
 
 
 def input_schema(tool: Tool) -> dict[str, Any]:

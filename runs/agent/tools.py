@@ -13,9 +13,8 @@ from typing import Any
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.validation.json_schema import closed
-from runners.actions.catalogue import UPLOAD
 from runners.errors import ToolFailed
-from runners.invocation.arguments import input_schema, scope_of
+from runners.invocation.arguments import further_scopes_of, input_schema, scope_of
 from runners.llm.base import ToolSpec
 from runners.remote_tools.model_facing import ModelFacingTool
 from runners.targets.targets import Caller
@@ -81,9 +80,9 @@ def local_tool_names() -> frozenset[str]:
 
 
 def _may_use(tool: Tool, principal: Principal, target_id: str | None) -> bool:
-    if tool.name in AGENT_TOOLS or tool.developer or scope_of(tool) not in principal.scopes:
+    if tool.name in AGENT_TOOLS or tool.developer:
         return False
-    if tool.name == UPLOAD.name and "artifacts:read" not in principal.scopes:
+    if not {scope_of(tool), *further_scopes_of(tool)} <= principal.scopes:
         return False
     if tool.kind != "workspace":
         return tool.agent_only

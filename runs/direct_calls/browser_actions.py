@@ -19,7 +19,8 @@ from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
 from runners.actions.catalogue import ACTIONS, TASK_START
 from runners.browser_sessions import find_session
-from runners.invocation.arguments import check_args
+from runners.invocation.arguments import check_args, further_scopes_of
+from runners.tools.base import Tool
 from runners.tools.registry import get_tool
 from runs.agent.first_call import start_event_data
 from runs.agent.journal_view import TAKEOVERS_ENDED
@@ -64,7 +65,7 @@ async def perform_action(
         ToolNotFound: There is no such action.
         InvalidInput: The arguments are invalid, or the action needs a session.
         SessionNotFound, TrustNotAllowed: As `find_session`.
-        Forbidden: The caller lacks the scope tools:write.
+        Forbidden: The caller lacks the scope tools:write, or for an upload artifacts:read.
         TaskBusy: A person has the page, or has to decide about the session's last action.
         PolicyDenied: Policy denies the run.
         ConfirmationRequired: A person has to confirm the action; then its run performs it.
@@ -131,7 +132,9 @@ def _submit(
 ) -> tuple[str, str]:
     """Submit the run of an action; return the ids of its session and of the run. Commits."""
     with recording_refusals(principal=principal, name=name):
-        principal.require("tools:write")
+        tool = _action_tool(name)
+        for scope in ("tools:write", *further_scopes_of(tool)):
+            principal.require(scope)
         if session_id is None and name != TASK_START.name:
             raise InvalidInput("sessionId: there is no session yet; call task_start first.")
         task = None
@@ -139,7 +142,7 @@ def _submit(
             find_session(principal, session_id)
             task = _task_of(principal, session_id)
         known = {} if task is None else _known_state(task)
-        _check(name, args, known)
+        _check(tool, args, known)
         if task is not None:
             _check_is_free(task)
         owner = with_run_scopes(principal)
@@ -154,12 +157,16 @@ def _submit(
             return session_id, replace(action, task=task).submit()
 
 
-def _check(name: str, args: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Check the arguments; where the host may omit the tab, the session's last one counts."""
+def _action_tool(name: str) -> Tool:
     tool = get_tool(name)
     if tool is None or name not in ACTIONS:
         raise ToolNotFound(f"There is no tool {name[:64]!r}.")
-    needs_tab = "tab_id" in ACTIONS[name].parameters.model_fields
+    return tool
+
+
+def _check(tool: Tool, args: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Check the arguments; where the host may omit the tab, the session's last one counts."""
+    needs_tab = "tab_id" in ACTIONS[tool.name].parameters.model_fields
     tab = {"tabId": known.get("tabId") or 0} if needs_tab else {}
     check_args(tool, {**tab, **args})
 

@@ -225,7 +225,8 @@ def test_an_action_chosen_for_one_tab_is_not_performed_in_another(
 def test_a_click_that_closes_its_tab_is_not_repeated_in_another(
     browsing: Host, page_server: PageServer
 ) -> None:
-    popup = page_server.add("/popup", "<title>P</title><button onclick='window.close()'>Close</button>")
+    closing = "<title>P</title><button onclick='window.close()'>Close</button>"
+    popup = page_server.add("/popup", closing)
     opener = page_server.add("/opener", f"{DELETE}<script>window.open('{popup}')</script>")
     started, _ = act(browsing, "task_start", url=opener)
     listed, _ = act(browsing, "browser_list_tabs")
@@ -262,6 +263,46 @@ def test_lines_that_did_not_change_are_left_out_unless_all_are_requested(
     assert "Welcome" in page
     observed = browsing.call("browser_observe", {"full": True})["result"]["content"]
     assert "Row 7" in observed[0]["text"]
+
+
+def test_lines_of_an_answer_that_the_host_canceled_are_sent_again(
+    browsing: Host, page_server: PageServer
+) -> None:
+    rows = "".join(f"<li><a href=/{number}>Row {number}</a>" for number in range(20))
+    act(browsing, "task_start", url=page_server.add("/long", f"<title>Long</title><ul>{rows}</ul>"))
+    canceled = browsing.start_call("browser_scroll", {"to": "bottom"})
+    browsing.answer_to(canceled)  # it was sent before the cancellation arrived
+    params = json.dumps({"requestId": canceled}).encode()
+    browsing.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":' + params + b"}")
+    assert "Row 7" in act(browsing, "browser_scroll", to="top")[1]
+
+
+def test_a_new_address_is_opened_in_the_session_of_the_connection(
+    browsing: Host, page_server: PageServer
+) -> None:
+    url = page_server.add("/form", FORM)
+    started, _ = act(browsing, "task_start", url=url, reuseExistingTab=True)
+    again, page = act(browsing, "task_start", url=url, reuseExistingTab=True)
+    assert (again["sessionId"], again["tabId"]) == (started["sessionId"], started["tabId"])
+    assert "# Sign in" in page
+    assert act(browsing, "task_start")[0]["sessionId"] != started["sessionId"]
+
+
+def test_a_host_without_the_scope_gets_no_artifacts(
+    page_server: PageServer, principal: Principal, background_worker: None
+) -> None:
+    limited = replace(principal, scopes=frozenset({"tools:write"}))
+    host = StdioHost(PrincipalTransport(limited), TOOLSETS)
+    try:
+        act(host, "task_start", url=page_server.add("/form", "<input type=file>"))
+        files = [{"artifactId": "art_1"}]
+        error = refused(host, "browser_upload", xpath="//input", files=files)
+        assert (error["errorCode"], error["details"]["scope"]) == ("FORBIDDEN", "artifacts:read")
+        taken = host.call("browser_screenshot", {})["result"]
+        assert not taken["isError"], taken
+        assert [block["type"] for block in taken["content"]] == ["text"]
+    finally:
+        host.close()
 
 
 def test_a_screenshot_is_a_picture(browsing: Host, page_server: PageServer) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,9 +18,11 @@ from mcp import Client
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
+from decisions.infra.threads import in_thread
 from decisions.models import Confirmation
 from mcp_server.server import ContinuityServer
 from runs.models import Run
+from runs.submission.answer import answer_run
 from tests.contract.mcp_host import PrincipalTransport
 
 pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.admin.admin_fixtures"]
@@ -38,10 +41,12 @@ class Person:
     def __init__(self, action: str, content: dict[str, Any] | None = None) -> None:
         self.requests: list[Any] = []
         self._action, self._content = action, content
+        self.meanwhile: Callable[[], Any] = lambda: None  # what happens before they answer
 
     async def answer(self, context: Any, params: Any) -> types.ElicitResult:
         """Return the answer to a request."""
         self.requests.append(params)
+        await in_thread(self.meanwhile)
         return types.ElicitResult(action=self._action, content=self._content)  # type: ignore[arg-type]
 
 
@@ -100,6 +105,45 @@ def test_without_an_answer_the_caller_gets_the_question(
     assert wait(principal, mode, asking_run, person)["waitingFor"]["question"] == "Which color?"
     asking_run.refresh_from_db()
     assert not asking_run.ready
+
+
+def test_the_answer_to_one_question_is_not_recorded_as_the_answer_to_another(
+    principal: Principal, asking_run: Run, mode: str
+) -> None:
+    person = Person("accept", {"answer": "yes"})
+    other = {**(asking_run.waiting_for or {}), "question": "Delete all?"}
+    other["expiresAt"] += 1
+    person.meanwhile = lambda: Run.objects.filter(id=asking_run.id).update(waiting_for=other)
+    assert wait(principal, mode, asking_run, person)["waitingFor"]["question"] == "Delete all?"
+    assert [form.message for form in person.requests] == ["Which color?\nSuggestions: blue"]
+    asking_run.refresh_from_db()
+    assert not asking_run.ready
+
+
+def test_an_answer_that_cannot_be_stored_is_repaired(
+    principal: Principal, asking_run: Run, mode: str
+) -> None:
+    person = Person("accept", {"answer": "gr\0een"})
+    assert "waitingFor" not in wait(principal, mode, asking_run, person)
+
+
+def test_a_question_that_was_answered_elsewhere_returns_the_run(
+    principal: Principal, asking_run: Run, mode: str
+) -> None:
+    person = Person("accept", {"answer": "green"})
+    person.meanwhile = lambda: answer_run(principal=principal, run_id=asking_run.id, answer="blue")
+    assert "waitingFor" not in wait(principal, mode, asking_run, person)
+    asking_run.refresh_from_db()
+    assert asking_run.options["answer"] == "blue"
+
+
+def test_no_form_is_shown_whose_answer_the_caller_may_not_record(
+    principal: Principal, asking_run: Run, mode: str
+) -> None:
+    person = Person("accept", {"answer": "green"})
+    reader = replace(principal, scopes=frozenset({"runs:read"}))
+    assert wait(reader, mode, asking_run, person)["waitingFor"]["question"] == "Which color?"
+    assert person.requests == []
 
 
 def test_agreeing_to_open_the_page_of_a_confirmation_confirms_nothing(

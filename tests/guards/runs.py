@@ -2644,8 +2644,8 @@ _AGENT = (
         "The agent has no tool whose scope its caller lacks",
         Patch(
             "runs/agent/tools.py",
-            old="tool.developer or scope_of(tool) not in principal.scopes:",
-            new="tool.developer:",
+            old="if not {scope_of(tool), *further_scopes_of(tool)} <= principal.scopes:",
+            new="if False:",
         ),
         failing_test="tests/runs/agent/test_questions_and_policy.py::"
         "test_a_caller_with_read_scope_has_an_agent_with_read_tools_only",
@@ -2655,8 +2655,8 @@ _AGENT = (
         "The agent has no developer tool, even in developer mode",
         Patch(
             "runs/agent/tools.py",
-            old="if tool.name in AGENT_TOOLS or tool.developer or scope_of",
-            new="if tool.name in AGENT_TOOLS or scope_of",
+            old="if tool.name in AGENT_TOOLS or tool.developer:",
+            new="if tool.name in AGENT_TOOLS:",
         ),
         failing_test="tests/runs/agent/test_questions_and_policy.py::"
         "test_developer_tools_are_not_offered_to_the_agent_even_in_developer_mode"

@@ -1187,6 +1187,27 @@ _MCP_BROWSER_GUARDS = (
         "test_an_action_chosen_for_one_tab_is_not_performed_in_another",
     ),
     Guard(
+        "mcp-upload-scope",
+        "A caller who may not read artifacts cannot upload one to a page",
+        Patch(
+            "runs/direct_calls/browser_actions.py",
+            old='for scope in ("tools:write", *further_scopes_of(tool)):',
+            new='for scope in ("tools:write",):',
+        ),
+        failing_test=f"{MCP_BROWSER}::test_a_host_without_the_scope_gets_no_artifacts",
+    ),
+    Guard(
+        "mcp-answered-question",
+        "A person's answer to one question is not recorded as the answer to another",
+        Patch(
+            "mcp_server/tools/elicitation.py",
+            old="given = responses.get(key)",
+            new="given = next(iter(responses.values()))",
+        ),
+        failing_test="tests/contract/test_mcp_elicitation.py::"
+        "test_the_answer_to_one_question_is_not_recorded_as_the_answer_to_another[auto]",
+    ),
+    Guard(
         "mcp-typed-text",
         "What a host types is not stored in the messages of the session's task",
         Patch(
