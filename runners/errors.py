@@ -24,20 +24,29 @@ details.causeCode. The engine reads `retryable` before it tries a step again.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, ClassVar
 
 
 class ToolFailed(Exception):
-    """A tool could not do what the caller requested."""
+    """A tool could not do what the caller requested.
+
+    Args:
+        recovery: what to do, if that depends on the case; by default the class's text.
+    """
 
     code: ClassVar[str] = "STEP_EXECUTION_FAILED"
     retryable: ClassVar[bool] = False
-    recovery: ClassVar[str] = "Retry or repair only the failed step."
+    recovery: str = "Retry or repair only the failed step."
 
-    def __init__(self, message: str, *, details: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, *, details: dict[str, Any] | None = None, recovery: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.details = details or {}
+        if recovery is not None:
+            self.recovery = recovery
 
     def as_dict(self) -> dict[str, Any]:
         """Return errorCode, message, details, retryable and recovery: the shape of every API."""
@@ -90,16 +99,30 @@ class NavigationFailed(ToolFailed):
     recovery = "Check that the address is right and reachable from the worker."
 
 
+_PAGE_OF_ERROR = (
+    "The page's text is in details.artifactId (read_page_content); templates with onHttpError: keep"
+    " accept it."
+)
+
+
+def _after(status: int) -> str:
+    """Return what to do after an HTTP error status."""
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return "Log in first (login_keep_session), then use its sessionId, if the page needs that."
+    if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return "Try again later: the address is right, but the server cannot answer now."
+    return "Correct the address."
+
+
 class HttpErrorPage(ToolFailed):
     """The server answered with an HTTP error status; details.httpStatus is the status, and
     details.artifactId the page that it sent.
     """
 
     code = "STEP_EXECUTION_FAILED"
-    recovery = (
-        "Correct the address, or try again later after 429 and 5xx. The page's text is in"
-        " details.artifactId (read_page_content); templates with onHttpError: keep accept it."
-    )
+
+    def __init__(self, status: int, message: str, *, details: dict[str, Any]) -> None:
+        super().__init__(message, details=details, recovery=f"{_after(status)} {_PAGE_OF_ERROR}")
 
 
 class PageCrashed(ToolFailed):

@@ -85,7 +85,10 @@ class TextNotShown(ToolFailed):
     """The text to wait for did not come or go in time; a retry would wait as long again."""
 
     code = "NAVIGATION_TIMEOUT"
-    recovery = "Look at the page; wait longer, or for another text."
+    recovery = (
+        "Look at the page (browser_observe). Waiting longer helps only if the action before had an"
+        " effect; else repair that one, or wait for another text."
+    )
 
 
 class ArtifactUploadFailed(ToolFailed):

@@ -257,9 +257,10 @@ class TextFound(ActionResult):
 
 
 class TextAwaited(ActionResult):
-    """The text has appeared, or disappeared."""
+    """The text has appeared (`found`), or disappeared (`gone`, where that was waited for)."""
 
     found: bool
+    gone: bool | None = None
 
 
 class OpenTab(Closed):

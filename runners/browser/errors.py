@@ -54,6 +54,20 @@ _MESSAGES = {
     "ERR_HTTP_RESPONSE_CODE_FAILURE": "{host} answered with an error status and an empty page.",
     "ERR_ABORTED": "The address did not return a page (no content, or a file to download).",
 }
+_CUT = "The address was reached. Try again; if it fails again, the server is at fault."
+_RECOVERY = {
+    "ERR_NAME_NOT_RESOLVED": "Correct the host name.",
+    "ERR_TOO_MANY_REDIRECTS": (
+        "The address was reached. Sites also redirect without end if cookies are missing: log in"
+        " first (login_keep_session), or open the address that it should lead to."
+    ),
+    "ERR_CONNECTION_RESET": _CUT,
+    "ERR_CONNECTION_CLOSED": _CUT,
+    "ERR_EMPTY_RESPONSE": _CUT,
+    "ERR_INCOMPLETE_CHUNKED_ENCODING": _CUT,
+    "ERR_CONTENT_LENGTH_MISMATCH": _CUT,
+    "ERR_CONTENT_DECODING_FAILED": _CUT,
+}
 
 
 class ContextLost(Exception):
@@ -106,6 +120,7 @@ def download_failure(url: str) -> ToolFailed:
     return ToolFailed(
         "The address returned a file to download instead of a page; nothing was stored.",
         details={"reason": "download", "url": url},
+        recovery="Open it with task_start, which stores the file and returns its text.",
     )
 
 
@@ -139,4 +154,6 @@ def network_failure(name: str, url: str, *, at: str | None = None) -> ToolFailed
             f"{host} has no trusted TLS certificate or connection.", details=details
         )
     message = _MESSAGES.get(name, "The browser could not open {host}.")
-    return NavigationFailed(message.format(host=host), details=details)
+    return NavigationFailed(
+        message.format(host=host), details=details, recovery=_RECOVERY.get(name)
+    )

@@ -74,6 +74,7 @@ async def check_http_status(
         return page
     artifact_id = await ctx.store_output(page)
     raise HttpErrorPage(
+        status,
         f"The server answered with HTTP status {status}: “{str(page.get('title'))[:200]}”.",
         details={
             "httpStatus": status,

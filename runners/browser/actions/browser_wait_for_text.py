@@ -43,4 +43,5 @@ async def browser_wait_for_text(args: BrowserWaitForText, ctx: ToolContext) -> M
                 details={"reason": "text", "url": url},
             )
         warnings = page_notices(task, ctx)
-    return TextAwaited(found=not args.gone, warnings=warnings).as_output()
+    gone = True if args.gone else None
+    return TextAwaited(found=not args.gone, gone=gone, warnings=warnings).as_output()

@@ -7,8 +7,10 @@ from typing import Any
 
 from pydantic import Field
 
+from runners.actions.parameters import DialogChoice
 from runners.browser.interaction.run_tab import interactor_for, lease_run_tab
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
+from runners.browser.session.crashes import DialogAnswer
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
@@ -33,8 +35,19 @@ async def click_element(args: ClickElement, ctx: ToolContext) -> Mapping[str, An
     return await click(args.locator, ctx, timeout_ms=args.timeout_ms)
 
 
-async def click(locator: Locator | None, ctx: ToolContext, *, timeout_ms: int) -> Mapping[str, Any]:
-    """Click an element of the run's page; without a locator, submit the form filled last."""
+async def click(
+    locator: Locator | None,
+    ctx: ToolContext,
+    *,
+    timeout_ms: int,
+    dialog: DialogChoice | None = None,
+) -> Mapping[str, Any]:
+    """Click an element of the run's page; without a locator, submit the form filled last.
+
+    Args:
+        dialog: answers the question that the page asks; without it, the question is dismissed.
+    """
     async with lease_run_tab(ctx) as tab:
+        tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
         element = await interactor_for(tab, ctx, timeout_ms=timeout_ms).click(locator)
         return {"match": element.match, "warnings": tab.dialogs[:MAX_DIALOGS]}

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from runners.actions.parameters import Dialog
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
 from runners.browser.tools.click_element import click
 from runners.tools.base import Closed, Effect, ToolContext
@@ -21,6 +22,7 @@ class SubmitForm(Closed):
         description="The button to click; default: the submit button of the form that was filled"
         " last, or the Enter key if it has none.",
     )
+    dialog: Dialog = None
     timeout_ms: LocateTimeout = Field(default=LOCATE_MS, alias="timeoutMs")
 
 
@@ -32,4 +34,4 @@ async def submit_form(args: SubmitForm, ctx: ToolContext) -> Mapping[str, Any]:
     and wait_for wait for its effect. For a failure, details.effect tells whether the form may have
     been sent: `none` or `unknown`.
     """
-    return await click(args.locator, ctx, timeout_ms=args.timeout_ms)
+    return await click(args.locator, ctx, timeout_ms=args.timeout_ms, dialog=args.dialog)

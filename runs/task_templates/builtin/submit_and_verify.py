@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field, StrictBool
 
+from runners.actions.parameters import Dialog
 from runners.browser.parameters import Locator, WaitCondition
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
@@ -74,6 +75,7 @@ class SubmitAndVerifyInputs(Closed):
         default=None,
         description="The button to click; by default the filled form's submit button, or Enter.",
     )
+    dialog: Dialog = None
     success_indicator: WaitCondition | None = Field(
         default=None,
         alias="successIndicator",
@@ -182,8 +184,9 @@ class SubmitAndVerify(TaskTemplate):
         if action == "fill":
             return await self._fill(step.input["field"], ctx)
         if action == "submit":
-            button = ctx.inputs.get("submit")
-            return await ctx.call("submit_form", {"locator": button} if button else {})
+            chosen = {"locator": ctx.inputs.get("submit"), "dialog": ctx.inputs.get("dialog")}
+            given = {name: value for name, value in chosen.items() if value is not None}
+            return await ctx.call("submit_form", given)
         condition = ctx.inputs.get("successIndicator")
         wait = {"endsWatch": True, **({"condition": condition} if condition else {})}
         check = await ctx.call("wait_for", wait)

@@ -200,3 +200,23 @@ def test_an_indicator_that_held_before_the_submit_is_no_success(
     )
     assert (run.result["success"], run.result["indicatorMatched"]) == (False, True)
     assert any("held before the submit" in warning for warning in run.warnings)
+
+
+@pytest.mark.parametrize(
+    ("dialog", "status", "sent"),
+    [
+        pytest.param(None, "partial_success", 0, marks=pytest.mark.slow, id="dismissed"),
+        pytest.param({"accept": True}, "succeeded", 1, id="accepted"),
+    ],
+)
+def test_the_question_of_a_page_before_it_sends_is_answered_as_the_inputs_say(
+    run_template: RunTemplate, site: Site, dialog: Any, status: str, sent: int
+) -> None:
+    form = "<form method=post action=/thanks onsubmit=\"return confirm('Really?')\">"
+    site.server.add("/asking", f"{HEAD}<title>Ask</title>{form}<input name=a><button>Send")
+    site.server.add("/thanks", f"{HEAD}<title>Thank you</title>Thank you")
+    inputs = {"dialog": dialog} if dialog else {}
+    fields = [field("a", "1", by_selector("input"))]
+    run = run_template("submit_and_verify", startUrl=site.url("/asking"), fields=fields, **inputs)
+    assert (run.status, len(site.server.forms)) == (status, sent), run.error
+    assert any("Really?" in warning for warning in run.warnings)

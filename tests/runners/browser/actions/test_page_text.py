@@ -76,7 +76,7 @@ def test_a_text_that_appears_is_awaited_and_one_that_disappears_too(start: Any) 
     page.evaluate("void setTimeout(() => { p.innerHTML = '3 <b>results</b>' }, 300)")
     assert page("wait_for_text", text="3 Results") == {"found": True}
     page.evaluate("void setTimeout(() => { p.hidden = true }, 300)")
-    assert page("wait_for_text", text="3 results", gone=True) == {"found": False}
+    assert page("wait_for_text", text="3 results", gone=True) == {"found": False, "gone": True}
 
 
 def test_a_text_is_awaited_on_the_page_to_which_the_page_navigates(
