@@ -20,13 +20,12 @@ async def browser_close_tab(args: BrowserCloseTab, ctx: ToolContext) -> Mapping[
     is closed by task_stop.
     """
     session, tabs, task = find_task_tab(ctx, args.tab_id)
-    if len(tabs.open) == 1:
+    if not await session.close_opened_tab(task.tab) and task.tab.is_alive:
         raise InvalidTarget(
             "It is the task's only tab; task_stop with closeTab closes it.",
             details={"tabId": task.tab_id},
         )
     task.release()
-    await session.close_opened_tab(task.tab)
     current = tabs.current
     return TabClosed(
         tabId=current.tab_id, url=ctx.mask(current.tab.page.url), title=await title_of(current, ctx)

@@ -180,13 +180,18 @@ class OpenBrowserSession:
         self._opened_tabs.append(tab)
         return tab
 
-    async def close_opened_tab(self, tab: Tab) -> None:
-        """Close one of several tabs of the run; if it is the run tab, another one becomes that."""
+    async def close_opened_tab(self, tab: Tab) -> bool:
+        """Close one of several tabs of the run; if it is the run tab, another one becomes that.
+
+        Returns false if it is the only one, or is not open: it is not closed then.
+        """
         async with self._run_tab_lock:
             self._replace_run_tab(tab)
-            if tab in self._opened_tabs:
-                self._opened_tabs.remove(tab)
-                await asyncio.shield(self._close_tab(tab))
+            if tab not in self._opened_tabs:
+                return False
+            self._opened_tabs.remove(tab)
+            await asyncio.shield(self._close_tab(tab))
+            return True
 
     def _replace_run_tab(self, lost: Tab) -> None:
         others = [tab for tab in self._opened_tabs if tab.is_alive]

@@ -39,6 +39,12 @@ def tabs_of(reader: Reader) -> list[dict[str, Any]]:
     return list((reader.call("browser_list_tabs").output or {})["tabs"])
 
 
+async def call_at_once(reader: Reader, name: str, *pages: TaskPage) -> list[ToolResult]:
+    """Call an action on several tabs at once."""
+    calls = [ToolCall(name, {"tabId": page.tab_id}) for page in pages]
+    return await asyncio.gather(*(invoke(call, reader.context()) for call in calls))
+
+
 def open_child(page: TaskPage, server: PageServer) -> TaskPage:
     """Open a second tab by a click, and return its page."""
     server.add("/child", CHILD)
@@ -87,6 +93,19 @@ def test_a_tab_is_closed_but_not_the_only_one(reader: Reader, page_server: PageS
     assert (error["errorCode"], len(tabs_of(reader))) == ("INVALID_PARAMETER", 1)
     assert child("screenshot")["url"] == page_server.url("/child")
     assert len(reader.session.open_tabs()) == 1
+
+
+def test_of_two_tabs_that_are_closed_at_once_one_stays_open(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(reader, page_server, OPENER)
+    child = open_child(page, page_server)
+    first, second = reader.wait(call_at_once(reader, "browser_close_tab", page, child))
+    assert ((first.output or {})["tabId"], (second.error or {})["errorCode"]) == (
+        child.tab_id,
+        "INVALID_PARAMETER",
+    )
+    assert [tab["tabId"] for tab in tabs_of(reader)] == [child.tab_id]
 
 
 def test_a_new_start_closes_all_tabs_of_the_task(reader: Reader, page_server: PageServer) -> None:
@@ -195,14 +214,8 @@ def test_actions_on_two_tabs_at_once_act_on_both(reader: Reader, page_server: Pa
     page = start_on_markup(reader, page_server, OPENER)
     child = open_child(page, page_server)
 
-    async def index_both() -> list[ToolResult]:
-        calls = [
-            ToolCall("browser_dom_index", {"tabId": tab_id})
-            for tab_id in (page.tab_id, child.tab_id) * 3
-        ]
-        return await asyncio.gather(*(invoke(call, reader.context()) for call in calls))
-
-    assert [result.error for result in reader.wait(index_both())] == [None] * 6
+    results = reader.wait(call_at_once(reader, "browser_dom_index", *(page, child) * 3))
+    assert [result.error for result in results] == [None] * 6
     assert len(tabs_of(reader)) == 2
 
 
