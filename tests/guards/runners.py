@@ -1703,6 +1703,17 @@ _BROWSER = (
         failing_test=f"{_OPENED_TABS}::test_more_windows_than_a_task_may_have_are_closed",
     ),
     Guard(
+        "windows-of-new-windows",
+        "The windows that a window opens before it is a tab are tabs of the task, or closed",
+        Patch(
+            "runners/browser/session/crashes.py",
+            '            popup.on("popup", self._on_popup)  # until `hand_over`\n',
+            "",
+        ),
+        failing_test=f"{_OPENED_TABS}::"
+        "test_windows_that_a_new_window_opens_at_once_are_tabs_of_the_task_too",
+    ),
+    Guard(
         "task-tabs-kept-by-tasks-only",
         "A window that a page opens stays open only while a task works on that page",
         Patch(
@@ -1917,6 +1928,17 @@ _BROWSER = (
         ),
         failing_test=f"{_INPUT_LOST}::test_a_text_whose_session_is_lost_after_it_started_is_not_written_again"
         "[True]",
+    ),
+    Guard(
+        "input-not-repeated-between-keys",
+        "No key is pressed again if the connection breaks between two keys of an action",
+        Patch(
+            "runners/browser/action_support/cdp_input.py",
+            "            if self._has_started:\n                raise connection_lost() from None\n",
+            "",
+        ),
+        failing_test=f"{_INPUT_LOST}::"
+        "test_input_whose_session_is_lost_between_two_of_its_parts_is_not_repeated[next-press]",
     ),
     Guard(
         "click-ids-not-reused",

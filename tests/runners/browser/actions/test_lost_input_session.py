@@ -90,7 +90,7 @@ def test_a_text_whose_session_is_lost_after_it_started_is_not_written_again(
         ("<button id=e>Buy", "press_key", {"key": "Space", "times": 5}, "click:e:true"),
         ("<input id=e>", "type", {"text": "a", "submit": True}, "input:e:true"),
     ],
-    ids=["next press", "submit after the text"],
+    ids=["next-press", "submit-after-the-text"],
 )
 def test_input_whose_session_is_lost_between_two_of_its_parts_is_not_repeated(
     reader: Reader,
