@@ -405,3 +405,35 @@ def observed(host: Host) -> str:
     assert not result["isError"], result
     text: str = result["content"][0]["text"]
     return text
+
+
+LOGIN = "<title>Log in</title><form method=post action=/code><label>User <input name=u></label>" + (
+    "<label>Password <input name=p type=password></label><button>Log in</button></form>"
+)
+CODE = "<title>Code</title><form method=post action=/account><label>Code <input name=code></label>"
+
+
+@pytest.mark.parametrize("echo", ["", "Hello ada-77"], ids=["plain", "with a credential"])
+def test_a_host_completes_the_second_step_of_a_login_on_its_page(
+    browsing: Host, page_server: PageServer, echo: str
+) -> None:
+    page_server.add("/code", f"{CODE}<button>Send</button></form>{echo}")
+    page_server.add("/account", "<title>Account</title><p>Limit 500")
+    words = {"username": "user", "password": "password"}
+    inputs = {
+        "startUrl": page_server.add("/two-steps", LOGIN),
+        "credentials": {"username": "ada-77", "password": "horse-77"},
+        "fields": {name: {"mode": "semantic", "query": text} for name, text in words.items()},
+    }
+    call = {"templateId": "login_keep_session", "inputs": inputs, "options": {"mode": "sync"}}
+    run = structured(browsing.call("run_task_template", call))
+    assert run["result"]["loginState"] == "unknown", run
+    following = run["nextActions"][0]
+    assert following["tool"] == "browser_observe"
+    if echo:  # only the run masks the credentials
+        assert "77" not in str(browsing.call("browser_observe", following["args"]))
+        return
+    shown = browsing.call("browser_observe", following["args"])["result"]["content"][0]["text"]
+    number = click_id(shown, 'input "Code"')
+    _, page = act(browsing, "browser_type", clickId=number, text="4711", submit=True)
+    assert "Limit 500" in page

@@ -1971,6 +1971,17 @@ _BROWSER = (
         failing_test=f"{_OBSERVE}::test_a_page_is_observed_as_lines_of_text_and_elements",
     ),
     Guard(
+        "login-page-with-credentials",
+        "A page that shows a credential is not left open for browser actions",
+        Patch(
+            "runners/browser/tools/check_login.py",
+            "if not await shows_secret(tab, ctx.mask, ctx.seconds_left):",
+            "if True:",
+        ),
+        failing_test="tests/contract/test_mcp_browser.py::"
+        "test_a_host_completes_the_second_step_of_a_login_on_its_page[with a credential]",
+    ),
+    Guard(
         "tab-of-its-task",
         "An action works on the tab of its own task only",
         Patch(

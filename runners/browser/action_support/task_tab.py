@@ -204,6 +204,12 @@ async def end_task(session: OpenBrowserSession) -> None:
         await tabs.close()
 
 
+def start_task(session: OpenBrowserSession, tab: Tab) -> TaskTab:
+    """Make the run tab the only tab of a new task of the session."""
+    tabs = session.resources[TASK_TABS] = TaskTabs(session, tab)
+    return tabs.current
+
+
 def current_task_tab(session: OpenBrowserSession | None) -> TaskTab | None:
     """Return the session's current task tab, if it has one that is alive."""
     tabs = task_tabs(session)

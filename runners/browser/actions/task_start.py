@@ -15,14 +15,13 @@ from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.page_ready import open_address
 from runners.browser.action_support.task_tab import (
     EMPTY_PAGE,
-    TASK_TABS,
     TaskTab,
-    TaskTabs,
     check_page_address,
     current_task_tab,
     end_task,
     lost_page_as_closed_tab,
     page_notices,
+    start_task,
     title_of,
 )
 from runners.browser.errors import browser_errors, browser_lost
@@ -111,8 +110,7 @@ def _task_of(session: OpenBrowserSession, tab: Tab) -> TaskTab:
     current = current_task_tab(session)
     if current is not None and current.tab is tab:
         return current
-    tabs = session.resources[TASK_TABS] = TaskTabs(session, tab)
-    return tabs.current
+    return start_task(session, tab)
 
 
 async def _window_of(task: TaskTab) -> int:

@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
+from runners.browser.action_support.task_tab import end_task, start_task
 from runners.browser.errors import browser_lost
-from runners.browser.interaction.screenshot import save_screenshot
+from runners.browser.interaction.screenshot import save_screenshot, shows_secret
 from runners.browser.parameters import WaitCondition
 from runners.browser.tools.wait_for import WaitFor, wait_for
 from runners.errors import LoginNotConfirmed
@@ -54,6 +55,7 @@ async def check_login(args: CheckLogin, ctx: ToolContext) -> Mapping[str, Any]:
         page = await _leave_form(page, ctx)
         if (sign := _sign_of_failure(page)) is not None:
             raise await _seems_refused(sign, page, ctx)
+    await _leave_page(ctx)
     return {
         "met": met,
         "url": page["url"],
@@ -61,6 +63,18 @@ async def check_login(args: CheckLogin, ctx: ToolContext) -> Mapping[str, Any]:
         "cookies": await ctx.browser.count_cookies(),
         "warnings": page["warnings"],
     }
+
+
+async def _leave_page(ctx: ToolContext) -> None:
+    """Let browser actions in this session go on with the page, for example if it asks for a code;
+    but not if it shows one of the credentials, which only this run masks.
+    """
+    if ctx.browser is None:
+        return
+    await end_task(ctx.browser)
+    async with ctx.browser.run_tab() as tab:
+        if not await shows_secret(tab, ctx.mask, ctx.seconds_left):
+            start_task(ctx.browser, tab)
 
 
 async def _leave_form(page: Mapping[str, Any], ctx: ToolContext) -> Mapping[str, Any]:

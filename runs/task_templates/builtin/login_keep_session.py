@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, StrictStr, model_validator
 
+from runners.actions.catalogue import OBSERVE
 from runners.browser.parameters import Locator, WaitCondition
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
@@ -110,8 +111,9 @@ class LoginKeepSession(TaskTemplate):
     name = "Log in and keep the session"
     description = (
         "Fill in a login form in a real browser and leave the browser session open: with its"
-        " sessionId later runs are logged in. The credentials are sealed, used once and deleted;"
-        " such a run cannot be retried, submit it again instead."
+        " sessionId later runs are logged in. The page that follows stays open for the browser"
+        " actions, with which a second step (a code) is completed. The credentials are sealed, used"
+        " once and deleted; such a run cannot be retried, submit it again instead."
     )
     inputs_model: ClassVar[type[BaseModel]] = LoginKeepSessionInputs
     example_inputs = (
@@ -210,7 +212,10 @@ class LoginKeepSession(TaskTemplate):
             result=result,
             summary=f"{outcome}; the session {session_id} stays open",
             warnings=warnings_of(steps),
-            next_actions=[_action(read_page, "Read pages in the logged-in session.")],
+            next_actions=[
+                *([] if checked["met"] else [_observe(session_id)]),
+                _action(read_page, "Read pages in the logged-in session."),
+            ],
         )
 
 
@@ -245,6 +250,11 @@ def _not_logged_in(inputs: Mapping[str, Any], step: StepView, session_id: str) -
     return Conclusion(
         RunStatus.FAILED, error=error, summary=str(error["message"]), next_actions=actions
     )
+
+
+def _observe(session_id: str) -> dict[str, Any]:
+    reason = "See the page that followed: it may ask for a code, which browser_type can enter."
+    return {"tool": OBSERVE.name, "args": {"sessionId": session_id}, "reason": reason}
 
 
 def _action(args: Mapping[str, Any], reason: str) -> dict[str, Any]:
