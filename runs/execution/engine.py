@@ -42,6 +42,7 @@ from runs.journal.outcome import (
     ending_of,
     fail_with_internal_error,
     failed_ending,
+    in_session_of,
     timeout_error,
     unfinished_ending,
 )
@@ -243,6 +244,8 @@ class Execution:
     def _conclude(self) -> None:
         views = self._before(len(self.steps))
         conclusion = self.resources.mask_conclusion(self.template.conclude(self.inputs, views))
+        actions = in_session_of(self.run, conclusion.next_actions)
+        conclusion = replace(conclusion, next_actions=actions)
         ending = ending_of(conclusion, self.template.result_schema)
         hit("before_ending")
         self._write([], ending)

@@ -91,7 +91,25 @@ def canceled_columns(run: Run, *, by: str, reason: str) -> dict[str, Any]:
         inputs=run.inputs,
         again=is_harmless and not run.holds_secrets,
     )
-    return {"error": error, "result_summary": message[:500], "next_actions": storable(actions)}
+    return {
+        "error": error,
+        "result_summary": message[:500],
+        "next_actions": storable(in_session_of(run, actions)),
+    }
+
+
+def in_session_of(run: Run, actions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the next actions of a run; those that submit one do so in its session, if it used one
+    that later runs can use too.
+    """
+    if run.owns_session or not run.session_id:
+        return list(actions)
+    return [
+        {**action, "args": {"sessionId": run.session_id, **action["args"]}}
+        if action["tool"] == "run_task_template"
+        else action
+        for action in actions
+    ]
 
 
 def masked_conclusion(conclusion: Conclusion, masker: Masker) -> Conclusion:
@@ -169,7 +187,7 @@ def unfinished_ending(
         _outline(blob.artifact_id, "This lists what was done before the run ended.")
         for blob in ending.blobs
     ]
-    return replace(ending, next_actions=storable([*actions, *reads]))
+    return replace(ending, next_actions=storable([*in_session_of(run, actions), *reads]))
 
 
 def fail_with_internal_error(

@@ -8,8 +8,9 @@ import orjson
 import pytest
 
 from artifacts.storage.blobs import open_blob
-from runs.journal.outcome import ending_of, error_object, failed_ending
-from runs.models import RunStatus
+from decisions.next_actions import next_action
+from runs.journal.outcome import ending_of, error_object, failed_ending, in_session_of
+from runs.models import Run, RunStatus
 from runs.task_templates.base import Conclusion
 from runs.task_templates.truncation import RESULT_BYTES
 
@@ -89,3 +90,14 @@ def test_a_failed_run_stores_its_partial_result() -> None:
     ending = failed_ending(error_object("RUN_TIMEOUT", "why" * 400), partial={"done": 2})
     assert (ending.result, len(ending.summary)) == (None, 500)
     assert stored_result(ending) == {"done": 2}
+
+
+@pytest.mark.parametrize("owns_session", [True, False])
+def test_calls_suggested_after_a_run_in_a_session_are_for_that_session(owns_session: bool) -> None:
+    run = Run(session_id="sess_1", owns_session=owns_session)
+    submit = next_action("run_task_template", "Try again.", templateId="x")
+    named = next_action("run_task_template", "Elsewhere.", sessionId="sess_2")
+    read = next_action("get_artifact", "See.", artifactId="art_1")
+    suggested = in_session_of(run, [submit, named, read])
+    assert suggested[1:] == [named, read]
+    assert suggested[0]["args"].get("sessionId") == (None if owns_session else "sess_1")
