@@ -2,8 +2,8 @@
 
 An older version serves; this version migrates; both serve together; this version serves alone;
 then without CONTINUITY_ROLLING_UPGRADE; both together again; the older version alone. Exits with 1
-if a caller saw an error, a run did not end, an effect did not happen once, a process ended, or the
-audit log is not intact.
+if a caller saw an error, a run did not end, an effect did not happen once, a scenario had no round
+in a phase, a process ended by itself, or the audit log is not intact.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Trial:
             self._phases(load, seconds)
         finally:
             load.stop()
-        self.faults += load.troubles + fleet.ended()
+        self.faults += load.faults + fleet.ended()
         fleet.start(new, "scheduler")
         self._check_rows(load)
         self._check_audit("at the end", new)
@@ -168,41 +168,41 @@ class Trial:
 
     def _phases(self, load: Load, seconds: float) -> None:
         fleet, old, new, finished = self.fleet, self.old, self.new, self.finished
-        self._phase("old alone", seconds * 0.08)
+        self._phase(load, "old alone", seconds * 0.08)
         fleet.command(new, "migrate", "--verbosity", "0")
         fleet.command(new, "shell", "-c", RULE)
-        load.confirms = True
-        self._phase("old on the new schema", seconds * 0.1)
+        load.start_confirmations()
+        self._phase(load, "old on the new schema", seconds * 0.1)
         fleet.start(new, "scheduler", "worker")
         fleet.stop(old, "worker")
         fleet.start(new, "serve")
-        self._phase("both", seconds * 0.2)
+        self._phase(load, "both", seconds * 0.2)
         self._check_audit("with both", new)
         fleet.start(new, "worker")
         fleet.stop(old, "scheduler", "worker", "serve")
-        self._phase("new alone", seconds * 0.1)
+        self._phase(load, "new alone", seconds * 0.1)
         self._check_audit("with the new version alone", new)
         self._replace(new, finished)
         fleet.command(finished, "verify_audit", "--accept-incidents", "upgraded")
         fleet.command(finished, "reencrypt")
-        self._phase("finished", seconds * 0.15)
+        self._phase(load, "finished", seconds * 0.15)
         self._check_audit("when finished", finished)
         self._replace(finished, new)
         fleet.command(new, "reencrypt")
         fleet.start(old, "scheduler", "worker", "serve")
         fleet.stop(new, "worker")
-        self._phase("both again", seconds * 0.2)
+        self._phase(load, "both again", seconds * 0.2)
         fleet.start(old, "worker")
         fleet.stop(new, "serve", "worker", "scheduler")
-        self._phase("old alone again", seconds * 0.17)
+        self._phase(load, "old alone again", seconds * 0.17)
 
     def _replace(self, before: Version, after: Version) -> None:
         roles = ("scheduler", "worker", "worker", "serve")
         self.fleet.start(after, *roles)
         self.fleet.stop(before, *roles)
 
-    def _phase(self, name: str, seconds: float) -> None:
-        self.fleet.phase = name
+    def _phase(self, load: Load, name: str, seconds: float) -> None:
+        load.begin(name)
         print(f"{name} for {seconds:.0f} s", flush=True)
         time.sleep(seconds)
 
@@ -243,8 +243,10 @@ class Trial:
             self.faults.append(f"webhook: {len(sent)} of {runs} messages came; rows: {found}")
 
     def _report(self, load: Load) -> None:
-        for (phase, scenario), count in load.done.items():
+        for (phase, scenario), count in load.rounds.items():
             print(f"  {phase}: {scenario} {count}")
+        for (phase, number), count in load.confirmations.items():
+            print(f"  {phase}: {count} writes with {number} confirmations each")
         for phase, delays in load.delays.items():
             median, longest = sorted(delays)[len(delays) // 2], max(delays)
             print(

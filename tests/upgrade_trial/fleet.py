@@ -37,6 +37,7 @@ class Process:
 
     def __init__(self, version: Version, role: str, fleet: Fleet) -> None:
         self.version, self.role = version, role
+        self.is_stopped = False
         self.name = f"{version.name} {role} {len(fleet.processes)}"
         self.port = free_port() if role == "serve" else 0
         self.log = fleet.home / f"{self.name.replace(' ', '-')}.log"
@@ -59,6 +60,7 @@ class Process:
 
     def stop(self) -> None:
         """Stop it as an operator does (SIGTERM)."""
+        self.is_stopped = True
         self.popen.terminate()
         self.popen.wait(STOP_S)
 
@@ -76,7 +78,6 @@ class Fleet:
         self.home, self.env = home, env
         self.processes: list[Process] = []
         self._webs: list[Process] = []
-        self.phase = "start"
 
     def environment_of(self, version: Version) -> dict[str, str]:
         """Return the environment of a version's processes."""
@@ -99,9 +100,10 @@ class Fleet:
 
     def start(self, version: Version, *roles: str) -> None:
         """Start processes and wait until the web processes among them serve."""
-        started = [Process(version, role, self) for role in roles]
-        self.processes += started
-        for process in started:
+        before = len(self.processes)
+        for role in roles:
+            self.processes.append(Process(version, role, self))
+        for process in self.processes[before:]:
             if process.role == "serve":
                 self._wait_until_served(process)
                 self._webs.append(process)
@@ -128,11 +130,11 @@ class Fleet:
         return next((web for web in self._webs if web.version == version), None)
 
     def ended(self) -> list[str]:
-        """Name the processes that ended by themselves."""
+        """Name the processes that ended by themselves, or with an error when they were stopped."""
         return [
             f"{process.name} ended with {process.popen.returncode}"
             for process in self.processes
-            if process.popen.poll() not in (None, 0, -signal.SIGTERM)
+            if process.popen.poll() not in ((0, -signal.SIGTERM) if process.is_stopped else (None,))
         ]
 
     def complaints(self) -> Iterator[str]:

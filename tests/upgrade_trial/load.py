@@ -25,8 +25,8 @@ SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "
 WELCOME = {"type": "textIncludes", "value": "Log out", "timeoutMs": 5000}
 
 
-class Trouble(Exception):
-    """What a caller did not expect."""
+class UnexpectedAnswer(Exception):
+    """An answer or an effect that a caller did not expect."""
 
 
 class Load:
@@ -34,6 +34,11 @@ class Load:
 
     Every request goes to one of the web processes that serve at that time, so the steps of a
     scenario meet both versions.
+
+    Attributes:
+        faults: the rounds that failed; after `stop` also the scenarios that had no round in a
+            phase, and those that did not end.
+        rounds: how many rounds were successful, by phase and scenario.
     """
 
     def __init__(
@@ -48,9 +53,9 @@ class Load:
     ) -> None:
         self.fleet, self.files, self.site = fleet, files, site
         self.request_anew = request_anew
-        self.confirms = False  # whether the rule exists that makes writes wait
-        self.troubles: list[str] = []
-        self.done: Counter[tuple[str, str]] = Counter()
+        self.faults: list[str] = []
+        self.rounds: Counter[tuple[str, str]] = Counter()
+        self.confirmations: Counter[tuple[str, int]] = Counter()  # by phase and how many a run had
         self.accepted: set[str] = set()
         self.delays: dict[str, list[float]] = {}
         self._tokens = {"caller": token, "confirmer": confirmer}
@@ -58,43 +63,64 @@ class Load:
         self._stopping = threading.Event()
         self._client = httpx.Client(timeout=70)
         self._threads: list[threading.Thread] = []
+        self._phase = "start"
+        self._missing: set[tuple[str, str]] = set()  # phases and scenarios that need a round still
 
     def start(self) -> None:
-        """Start the threads."""
-        scenarios: list[tuple[Callable[[], None], int, float]] = [
-            (self.run_steps, 3, 0.2),
-            (self.run_shared, 1, 1.0),
-            (self.run_sync, 1, 0.5),
-            (self.log_in_and_return, 1, 2.0),
-            (self.write_with_confirmation, 2, 1.0),
-            (self.talk_to_agent, 1, 1.0),
-            (self.chat, 1, 1.0),
-            (self.stream_events, 1, 1.0),
-            (self.call_twice, 1, 0.5),
-            (self.use_mcp, 1, 0.5),
-        ]
-        for scenario, threads, pause_s in scenarios:
-            for _ in range(threads):
-                thread = threading.Thread(target=self._repeat, args=(scenario, pause_s))
-                thread.start()
-                self._threads.append(thread)
+        """Repeat all scenarios but those that need a policy rule."""
+        self.repeat(self.run_steps, threads=3, pause_s=0.2)
+        self.repeat(self.run_shared, pause_s=1.0)
+        self.repeat(self.run_sync, pause_s=0.5)
+        self.repeat(self.log_in_and_return, pause_s=2.0)
+        self.repeat(self.talk_to_agent, pause_s=1.0)
+        self.repeat(self.chat, pause_s=1.0)
+        self.repeat(self.stream_events, pause_s=1.0)
+        self.repeat(self.call_twice, pause_s=0.5)
+        self.repeat(self.use_mcp, pause_s=0.5)
 
-    def stop(self) -> None:
-        """Let every scenario come to its end."""
+    def start_confirmations(self) -> None:
+        """Repeat the scenario of a call that a policy rule has confirmed, from now on."""
+        self.repeat(self.write_with_confirmation, threads=2, pause_s=1.0)
+
+    def repeat(
+        self, scenario: Callable[[], None], *, threads: int = 1, pause_s: float = 0.0
+    ) -> None:
+        """Repeat a scenario in threads, until `stop`."""
+        for _ in range(threads):
+            thread = threading.Thread(
+                target=self._repeat, args=(scenario, pause_s), name=scenario.__name__, daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def begin(self, phase: str) -> None:
+        """Begin a phase, in which each scenario that was started has to have a round."""
+        self._phase = phase
+        self._missing |= {(phase, thread.name) for thread in self._threads}
+
+    def stop(self, *, within_s: float = END_S * 3) -> None:
+        """Let every scenario come to its end; add what is missing to the faults."""
         self._stopping.set()
+        deadline = time.monotonic() + within_s
         for thread in self._threads:
-            thread.join(END_S * 3)
+            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                self.faults.append(f"{thread.name} has not ended within {within_s:.0f} s")
+        self.faults += [f"[{phase}] no round of {name}" for phase, name in sorted(self._missing)]
 
     def _repeat(self, scenario: Callable[[], None], pause_s: float) -> None:
+        name = scenario.__name__
         while not self._stopping.is_set():
-            phase = self.fleet.phase
+            phase = self._phase
             try:
                 scenario()
-                self.done[phase, scenario.__name__] += 1
-            except (Trouble, httpx.HTTPError, KeyError, IndexError, TypeError) as error:
-                text = f"[{phase} → {self.fleet.phase}] {scenario.__name__}: {error!r}"
-                self.troubles.append(text)
-                print("  trouble", text, flush=True)
+            except Exception as error:  # noqa: BLE001 - whatever a caller meets is a fault
+                text = f"[{phase} → {self._phase}] {name}: {error!r}"
+                self.faults.append(text)
+                print("  fault", text, flush=True)
+            else:
+                self.rounds[phase, name] += 1
+                self._missing -= {(phase, name), (self._phase, name)}
             self._stopping.wait(pause_s)
 
     # --- requests -------------------------------------------------------------------------------
@@ -107,7 +133,7 @@ class Load:
         method = "GET" if body is None else "POST"
         answer = self._client.request(method, url, json=body, headers=headers)
         if answer.status_code > ok:
-            raise Trouble(f"{web.name} {path} {answer.status_code}: {answer.text[:600]}")
+            raise UnexpectedAnswer(f"{web.name} {path} {answer.status_code}: {answer.text[:600]}")
         return answer.json()
 
     def submit(self, template: str, inputs: Any, **more: Any) -> str:
@@ -117,7 +143,7 @@ class Load:
         first, again = (self.call("runs", body)["runId"] for _ in range(2))
         self.accepted.add(first)
         if first != again:
-            raise Trouble(f"one key, two runs: {first} and {again}")
+            raise UnexpectedAnswer(f"one key, two runs: {first} and {again}")
         return str(first)
 
     def wait(self, run_id: str, *, stops_at_question: bool = False) -> Any:
@@ -128,13 +154,13 @@ class Load:
             if run["status"] in TERMINAL or (stops_at_question and run.get("waitingFor")):
                 return run
             time.sleep(0.05 if not run.get("waitingFor") else 0.5)
-        raise Trouble(f"{run_id} has not ended: {json.dumps(run)[:800]}")
+        raise UnexpectedAnswer(f"{run_id} has not ended: {json.dumps(run)[:800]}")
 
     def succeed(self, run_id: str) -> Any:
         """Wait for a run, which has to succeed; return it."""
         run = self.wait(run_id)
         if run["status"] != "succeeded":
-            raise Trouble(f"{run_id} {run['status']}: {json.dumps(run)[:900]}")
+            raise UnexpectedAnswer(f"{run_id} {run['status']}: {json.dumps(run)[:900]}")
         return run
 
     # --- scenarios ------------------------------------------------------------------------------
@@ -146,7 +172,7 @@ class Load:
     def expect_line(self, file: Path) -> None:
         """Check that the effect of a run happened once."""
         if (lines := file.read_text().count("\n")) != 1:
-            raise Trouble(f"{file.name}: the effect happened {lines} times")
+            raise UnexpectedAnswer(f"{file.name}: the effect happened {lines} times")
 
     def run_steps(self) -> None:
         """A run of some steps, the last of which has an effect."""
@@ -193,17 +219,14 @@ class Load:
             )
             title = self.succeed(read)["result"]["items"][0]["title"]
             if title != "Members":
-                raise Trouble(f"{read}: the session is not logged in: {title}")
+                raise UnexpectedAnswer(f"{read}: the session is not logged in: {title}")
 
     def write_with_confirmation(self) -> None:
         """A run that writes a file once a person confirmed it."""
-        if not self.confirms:
-            return
         name = f"written-{next(self._number)}.txt"
         args = {"path": name, "content": "x\n", "mode": "append", "dryRun": False}
         run_id = self.submit("call_tools", {"calls": [{"name": "write_to_file", "args": args}]})
-        asked = self._confirm_until_ended(run_id)
-        self.done[self.fleet.phase, f"writes after {asked} confirmations"] += 1
+        self.confirmations[self._phase, self._confirm_until_ended(run_id)] += 1
         self.succeed(run_id)
         self.expect_line(self.files / name)
 
@@ -226,11 +249,11 @@ class Load:
             time.sleep(random.choice([0, 2]))
             try:
                 self.call(f"decision/{decision}/confirm", {"user_id": "alice"}, who="confirmer")
-            except Trouble as trouble:
-                if "invalid_or_expired" not in str(trouble):
+            except UnexpectedAnswer as answer:
+                if "invalid_or_expired" not in str(answer):
                     raise
                 self.request_anew(decision)
-        raise Trouble(f"{run_id} still asks after {len(decisions)} confirmations")
+        raise UnexpectedAnswer(f"{run_id} still asks after {len(decisions)} confirmations")
 
     def talk_to_agent(self) -> None:
         """A task whose agent reads a file, asks a question and uses the answer."""
@@ -239,12 +262,12 @@ class Load:
         self.accepted.add(run_id)
         run = self.wait(run_id, stops_at_question=True)
         if not run.get("waitingFor"):
-            raise Trouble(f"{run_id} did not ask: {json.dumps(run)[:600]}")
+            raise UnexpectedAnswer(f"{run_id} did not ask: {json.dumps(run)[:600]}")
         time.sleep(random.choice([0, 3]))
         self.call(f"tasks/{task['taskId']}/messages", {"content": "blue"})
         result = self.succeed(run_id)["result"]
         if "blue" not in json.dumps(result):
-            raise Trouble(f"{run_id}: the answer is lost: {result}")
+            raise UnexpectedAnswer(f"{run_id}: the answer is lost: {result}")
 
     def call_twice(self) -> None:
         """A direct call that is repeated with its idempotency key, and made once."""
@@ -254,9 +277,9 @@ class Load:
         body = {"args": args, "idempotencyKey": file.name}
         answers = [self.call("tools/replace_in_file/call", body) for _ in range(3)]
         if len({answer["callId"] for answer in answers}) != 1:
-            raise Trouble(f"one key, several calls: {answers}")
+            raise UnexpectedAnswer(f"one key, several calls: {answers}")
         if file.read_text() != "a\nb\n":
-            raise Trouble(f"{file.name}: the call was made again: {file.read_text()!r}")
+            raise UnexpectedAnswer(f"{file.name}: the call was made again: {file.read_text()!r}")
 
     def use_mcp(self) -> None:
         """A session over HTTP that submits a run and reads it."""
@@ -292,7 +315,9 @@ class Load:
         lines = [line[5:] for line in answer.text.splitlines() if line.startswith("data:")]
         text = lines[-1] if lines else answer.text
         if answer.status_code != httpx.codes.OK or "result" not in json.loads(text):
-            raise Trouble(f"{web.name} MCP {method} {answer.status_code}: {answer.text[:600]}")
+            raise UnexpectedAnswer(
+                f"{web.name} MCP {method} {answer.status_code}: {answer.text[:600]}"
+            )
         return json.loads(text)["result"], answer.headers.get("mcp-session-id", "")
 
     def chat(self) -> None:
@@ -305,7 +330,7 @@ class Load:
         }
         first = self.call("chat", message)
         if self.call("chat", message)["session_id"] != first["session_id"]:
-            raise Trouble("one key, two chats")
+            raise UnexpectedAnswer("one key, two chats")
         slots = {
             "environment": "reporting",
             "target": "the table orders",
@@ -316,7 +341,7 @@ class Load:
         asked = second["trace"].get("high_risk_confirmation") or {}
         decision = second["trace"].get("decision_id")
         if not asked.get("confirm_token") or not decision:
-            raise Trouble(f"no confirmation requested: {json.dumps(second)[:900]}")
+            raise UnexpectedAnswer(f"no confirmation requested: {json.dumps(second)[:900]}")
         answer = {"user_id": "alice", "confirm_token": asked["confirm_token"]}
         self.call(f"decision/{decision}/confirm", answer)
         outcome = {"outcome_status": "success", "outcome_note": "Deleted."}
@@ -340,8 +365,8 @@ class Load:
                     at = json.loads(line[5:]).get("at")
                     last_gap = max(last_gap, time.time() - at / 1000 if at else 0)
         if ids != list(range(1, len(ids) + 1)):
-            raise Trouble(f"{web.name}: the stream of {run_id} has the events {ids}")
-        self.delays.setdefault(self.fleet.phase, []).append(last_gap)
+            raise UnexpectedAnswer(f"{web.name}: the stream of {run_id} has the events {ids}")
+        self.delays.setdefault(self._phase, []).append(last_gap)
         self.succeed(run_id)
 
 
