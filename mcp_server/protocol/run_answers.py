@@ -20,16 +20,35 @@ _ITEM_LISTS = ("items", "pages", "snapshots")  # of the results of the page temp
 
 
 def concise_run(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a Run object without its template's version, the number of its first attempt, and what
-    its result repeats or has no value for.
+    """Return a Run object without its template's version, the number of its first attempt, a
+    summary that repeats its error, and what its result repeats or has no value for.
     """
     shown = {name: value for name, value in run.items() if name != "templateVersion"}
     if shown.get("attempt") == FIRST_ATTEMPT:
         del shown["attempt"]
+    if _repeats_error(run):
+        del shown["resultSummary"]
+    if run.get("error"):
+        shown["error"] = _concise_error(run["error"])
     template = get_template(run.get("templateId", ""))
     if run.get("result") is not None and template is not None:
         shown["result"] = _concise(run["result"], template.result_schema)
     return shown
+
+
+def _concise_error(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's error with its failed items, if it has any, without their address twice."""
+    details = error.get("details") or {}
+    if not isinstance(details.get("items"), list):
+        return dict(error)
+    items = [_without_address_in_error(item) for item in details["items"]]
+    return {**error, "details": {**details, "items": items}}
+
+
+def _repeats_error(run: Mapping[str, Any]) -> bool:
+    """Return whether the summary of a failed run has nothing that its error does not say."""
+    message = (run.get("error") or {}).get("message")
+    return bool(message) and message in run.get("resultSummary", "")
 
 
 def brief_run(run: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
@@ -38,6 +57,10 @@ def brief_run(run: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]
     """
     brief = {name: run[name] for name in required}
     brief |= {name: run[name] for name in _BRIEF if run.get(name)}
+    if run.get("error"):
+        brief["error"] = _concise_error(run["error"])
+    if _repeats_error(run):
+        del brief["resultSummary"]
     failed = list(_failed_items(run.get("result") or {}))[:_FAILED_MAX]
     return brief | {"failedItems": failed} if failed else brief
 
@@ -57,7 +80,7 @@ def _failed_items(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _concise(value: Any, schema: Any) -> Any:
     """Return a value without the fields that its schema names as optional and that are null, or a
-    status that all pages have, and each page without the links that its text has.
+    status that all pages have, and each page without what it repeats.
     """
     node = schema if isinstance(schema, Mapping) else {}
     if isinstance(value, list):
@@ -71,23 +94,39 @@ def _concise(value: Any, schema: Any) -> Any:
         for name, item in value.items()
         if name not in optional or item not in (None, HTTP_OK.get(name))
     }
-    return _without_links_of_text(shown) if {"pageInfo", "content"} <= named.keys() else shown
+    return _concise_page(shown) if {"pageInfo", "content"} <= named.keys() else shown
 
 
-def _without_links_of_text(page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page whose `pageInfo` does not list the links that its `content` shows, as
-    `[label](address)`; `linksInContent` is their number.
+def _concise_page(page: dict[str, Any]) -> dict[str, Any]:
+    """Return a page without what its error and its elements repeat: the page's address, and links
+    that `content` shows as `[label](address)`, whose number is `linksInContent`.
     """
+    shown = dict(_without_address_in_error(page))
     info, content = page.get("pageInfo"), page.get("content")
-    if not isinstance(info, dict) or not has_sections(content):
-        return page
-    text = "\n".join(section["text"] for section in page["content"]["sections"])
+    if not isinstance(content, dict) or not has_sections(content):
+        return shown
+    if content.get("truncated") is False:
+        shown["content"] = {name: value for name, value in content.items() if name != "truncated"}
+    if not isinstance(info, dict):
+        return shown
+    text = "\n".join(section["text"] for section in content["sections"])
     elements = info.get("elements", [])
     others = [element for element in elements if not _is_link_in(text, element)]
-    if len(others) == len(elements):
-        return page
-    shown = {**info, "elements": others, "linksInContent": len(elements) - len(others)}
-    return {**page, "pageInfo": shown}
+    if len(others) < len(elements):
+        number = len(elements) - len(others)
+        shown["pageInfo"] = {**info, "elements": others, "linksInContent": number}
+    return shown
+
+
+def _without_address_in_error(item: Any) -> Any:
+    if not isinstance(item, dict) or not isinstance(item.get("error"), dict):
+        return item
+    error = item["error"]
+    details = error.get("details")
+    if not isinstance(details, dict) or details.get("url") != item.get("url"):
+        return item
+    others = {name: value for name, value in details.items() if name != "url"}
+    return {**item, "error": {**error, "details": others}}
 
 
 def _is_link_in(text: str, element: Mapping[str, Any]) -> bool:

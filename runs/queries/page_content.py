@@ -194,13 +194,18 @@ def _page_head(page: Page) -> dict[str, Any]:
 
 
 def _section_entry(section: Section, start: int, part: str | None) -> dict[str, Any]:
+    """Return a section for an answer: in an outline (no `part`) with its length, else with the part
+    of its text that begins at `start`, and with its length and `start` unless the part is all.
+    """
     entry: dict[str, Any] = {
         "section": section.index,
         "heading": section.heading[:HEADING_MAX],
         "level": section.level,
-        "characters": len(section.text),
     }
-    return entry if part is None else {**entry, "start": start, "text": part}
+    size = {"characters": len(section.text)}
+    if part is None:
+        return entry | size
+    return entry | ({} if part == section.text else size | {"start": start}) | {"text": part}
 
 
 def _add_matches(

@@ -86,7 +86,7 @@ READ_PAGE_CONTENT_OUTPUT = closed(
                                 "start": COUNT,
                                 "text": TEXT,
                             },
-                            ["section", "heading", "level", "characters"],
+                            ["section", "heading", "level"],
                         ),
                     },
                 }

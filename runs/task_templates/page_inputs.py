@@ -50,8 +50,8 @@ PAGE_INFO: Mapping[str, Any] = {
 CONTENT: Mapping[str, Any] = {
     "type": ["object", "null"],
     "description": "sections[] {heading, level, text}, truncated; null if not requested. Text over"
-    " maxContentLength is cut: readOn {item, offset} are the arguments, with the result's"
-    " artifactId, of the read_page_content call that reads on.",
+    " maxContentLength is cut (truncated true): readOn {item, offset} are the arguments, with the"
+    " result's artifactId, of the read_page_content call that reads on.",
 }
 
 

@@ -96,7 +96,7 @@ class BatchExtractPages(TaskTemplate):
                         "success": {"type": "boolean"},
                         "error": {"type": ["object", "null"]},
                     },
-                    "required": ["url", "success", "error"],
+                    "required": ["url", "success"],
                 },
             },
         },

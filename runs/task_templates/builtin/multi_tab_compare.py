@@ -119,7 +119,7 @@ class MultiTabCompare(TaskTemplate):
                         "success": {"type": "boolean"},
                         "error": {"type": ["object", "null"]},
                     },
-                    "required": ["url", "success", "error"],
+                    "required": ["url", "success"],
                 },
             },
             "diffs": {

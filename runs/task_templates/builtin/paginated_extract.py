@@ -123,7 +123,7 @@ class PaginatedExtract(TaskTemplate):
                         "success": {"type": "boolean"},
                         "error": {"type": ["object", "null"]},
                     },
-                    "required": ["page", "success", "error"],
+                    "required": ["page", "success"],
                 },
             },
             "stoppedReason": {

@@ -98,7 +98,7 @@ class SearchExtract(TaskTemplate):
             "pageInfo": PAGE_INFO,
             "content": CONTENT,
         },
-        "required": ["success", "finalPage", "query", "resultOpened", "pageInfo", "content"],
+        "required": ["success", "finalPage", "query", "resultOpened"],
     }
     uses_browser = True
     shares_page = True

@@ -133,14 +133,7 @@ class SubmitAndVerify(TaskTemplate):
             "pageInfo": PAGE_INFO,
             "content": CONTENT,
         },
-        "required": [
-            "success",
-            "finalPage",
-            "submittedFields",
-            "indicatorMatched",
-            "pageInfo",
-            "content",
-        ],
+        "required": ["success", "finalPage", "submittedFields", "indicatorMatched"],
     }
     uses_browser = True
     shares_page = True

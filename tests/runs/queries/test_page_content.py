@@ -48,7 +48,7 @@ def texts_of(answers: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
         for shown_page in answer["pages"]:
             for part in shown_page["sections"]:
                 name = shown_page["item"], part["section"]
-                assert part["start"] == len(joined.get(name, ""))
+                assert part.get("start", 0) == len(joined.get(name, ""))
                 joined[name] = joined.get(name, "") + part["text"]
     return joined
 
