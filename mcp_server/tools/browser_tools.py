@@ -22,7 +22,7 @@ from decisions.validation.json_schema import schema_of
 from mcp_server.tools.changed_lines import changed_lines
 from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema, readable
 from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, TASK_START, Action
-from runners.actions.untrusted_page import fence_page
+from runners.actions.untrusted_page import fence_page, split_result
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_actions
 from runs.direct_calls.browser_actions import ActionOutcome, perform_action
@@ -153,16 +153,17 @@ def _answer(
     Args:
         is_part: it observed a part of the page, or all of it in full: then nothing is left out.
     """
-    outcome, page = done.outcome, done.outcome.get("page")
+    outcome = done.outcome
+    is_observation = name == OBSERVE.name and outcome["ok"]
+    page = outcome["result"] if is_observation else outcome.get("page")
+    answer, of_page = split_result({} if is_observation else _shown(outcome))
     if not outcome["ok"]:
-        answer = {**outcome["error"], **_named(outcome, "newTab"), "sessionId": done.session_id}
-    elif name == OBSERVE.name:
-        answer, page = {}, outcome["result"]
-    else:
-        answer = {**outcome["result"], **_named(outcome, "artifactId", "truncated")}
+        answer = {**outcome["error"], **answer, "sessionId": done.session_id}
     if name == TASK_START.name:
         answer["sessionId"] = done.session_id
     texts = [orjson.dumps(answer).decode()] if answer else []
+    if of_page:
+        texts.append(fence_page("\n".join(of_page)))
     if isinstance(page, Mapping):
         lines = str(page["text"]).split("\n")
         if connection is not None and not is_part:
@@ -173,6 +174,15 @@ def _answer(
     return types.CallToolResult(
         content=[types.TextContent(text=text) for text in texts], is_error=not outcome["ok"]
     )
+
+
+def _shown(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an answer has of an action's outcome beside the page."""
+    named = _named(outcome, "newTab", "artifactId", "truncated")
+    result = {**(outcome.get("result") or {}), **named}
+    if outcome.get("page"):
+        result.pop("title", None)  # the page has it
+    return result
 
 
 def _named(value: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import orjson
 from django.conf import settings
 
-from runners.actions.catalogue import OBSERVE
-from runners.actions.untrusted_page import fence_result
+from runners.actions.catalogue import ACTIONS, OBSERVE
+from runners.actions.untrusted_page import close_fence, fence_result
 from runners.llm.base import Image, LlmCall, Message, ToolSpec
 from runs.agent.history import HistoryMessage
 from runs.agent.journal_view import (
@@ -25,6 +25,7 @@ from runs.agent.journal_view import (
     turns_of,
 )
 from runs.agent.pages.observations import line_of, newest_observations, observation_message
+from runs.agent.tools import READ_RESULT
 from runs.models import Run
 
 SYSTEM = (
@@ -170,7 +171,7 @@ def _turn(
     for call in reply.get("calls", ()):
         result = result_of(call, made.get(call["id"]), reply)
         if (page := pages.get(call["id"])) is not None:
-            result["page"] = line_of(page_for_model(page))
+            result["page"] = fence_result(line_of(page_for_model(page)))
         messages.append(Message("tool", orjson.dumps(result).decode(), (), call["id"]))
     if not calls and reply.get("completion"):
         messages.append(Message("user", schema_mismatch(reply["completion"])))
@@ -199,9 +200,8 @@ def result_of(
         output = dict(step.output or {})
         if "result" in output and call["name"] == OBSERVE.name:
             output["result"] = line_of(output["result"])
-        elif "result" in output:
-            output["result"] = fence_result(call["name"], output["result"])
-        return result | output
+        has_page_text = call["name"] in (*ACTIONS, READ_RESULT)
+        return result | (fence_result(output) if has_page_text else output)
     error = step.error or {"errorCode": "RUN_CANCELED", "message": "it was not made"}
     return result | {"ok": False, "error": error_for_model(error)}
 
@@ -226,7 +226,7 @@ def page_for_model(step: JournalEntry) -> dict[str, Any]:
         "missing": prepared.get("missing"),
         "warnings": [*observation.get("warnings", ()), *prepared.get("warnings", ())],
     }
-    page = {**output, **fence_result(OBSERVE.name, observation), **found}
+    page = {**output, **observation, **found}
     return {name: value for name, value in page.items() if name not in found or value}
 
 
@@ -300,7 +300,7 @@ def _shortened(message: Message, limit: int) -> Message:
     }
     if isinstance(page := result.get("page"), dict):
         short["page"] = {name: page[name] for name in SHORT_PAGE if name in page}
-    short["shortened"] = result.get("shortened", message.content)[:limit] + "…"
+    short["shortened"] = close_fence(result.get("shortened", message.content)[:limit] + "…")
     return replace(message, content=orjson.dumps(short).decode())
 
 

@@ -159,5 +159,5 @@ def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     skipped = next(result for result in model_that_signs_in.tool_results if not result["ok"])
     # The model made the call for the page as it was before.
     assert skipped["error"]["code"] == "PERSON_HAD_PAGE"
-    assert skipped["page"]["title"] == "Inside"
+    assert "title: Inside" in skipped["page"]["untrusted"]
     assert Task.objects.get(id=task_id).status == "ongoing"

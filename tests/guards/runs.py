@@ -2556,6 +2556,17 @@ _AGENT = (
         "test_a_click_in_flight_ends_and_is_not_repeated",
     ),
     Guard(
+        "agent-result-fence",
+        "What a page may have written of a result stands between the fence lines",
+        Patch(
+            "runs/agent/prompt.py",
+            old='has_page_text = call["name"] in (*ACTIONS, READ_RESULT)',
+            new="has_page_text = False",
+        ),
+        failing_test="tests/runs/agent/test_model_messages.py::"
+        "test_what_a_page_may_have_written_is_between_fence_lines[read_result-output5]",
+    ),
+    Guard(
         "agent-page-fence",
         "A page cannot end the fence around its content",
         Patch(

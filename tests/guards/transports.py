@@ -1176,6 +1176,16 @@ _MCP_BROWSER_GUARDS = (
         failing_test=f"{MCP_BROWSER}::test_no_action_is_performed_while_a_person_has_the_page",
     ),
     Guard(
+        "mcp-result-marks",
+        "What a page may have written of a result is marked as untrusted",
+        Patch(
+            "runners/actions/untrusted_page.py",
+            old="elif name in _OWN or not _has_text(value):",
+            new="elif True:",
+        ),
+        failing_test=f"{MCP_BROWSER}::test_text_of_the_page_cannot_end_its_marks",
+    ),
+    Guard(
         "mcp-other-tab",
         "An action chosen for one tab is not performed in another that the host has never seen",
         Patch(

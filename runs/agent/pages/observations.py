@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from runners.actions.catalogue import CLOSE_TAB, OBSERVE, TASK_START, TASK_STOP
-from runners.actions.untrusted_page import fence_result
+from runners.actions.untrusted_page import fence_page, split_result
 from runners.llm.base import Image, Message
 from runs.agent.journal_view import CALL, PAGE, Journal, JournalEntry
 
@@ -39,7 +39,7 @@ class Observation:
 def line_of(page: Mapping[str, Any]) -> dict[str, Any]:
     """Return an observation without what is only in the whole one."""
     line = {name: value for name, value in page.items() if name not in _LEFT_OUT}
-    return {**line, "text": SHOWN_BELOW} if isinstance(page.get("text"), str) else line
+    return {**line, "shown": SHOWN_BELOW} if isinstance(page.get("text"), str) else line
 
 
 def newest_observations(journal: Journal) -> list[Observation]:
@@ -87,11 +87,13 @@ def observation_message(
 
 
 def _whole(observation: Observation) -> str:
-    fields = {"tabId": observation.tab_id, **fence_result(OBSERVE.name, observation.fields)}
+    fields = {"tabId": observation.tab_id, **observation.fields}
     if observation.is_left:
         fields["isLeft"] = True
     text, cut = fields.pop("text", ""), fields.pop("cut", None)
-    whole = f"The newest observation of this tab: {orjson.dumps(fields).decode()}\n{text}"
+    own, lines = split_result(fields)
+    page = fence_page("\n".join([*lines, text]), str(fields.get("url", "")))
+    whole = f"The newest observation of this tab: {orjson.dumps(own).decode()}\n{page}"
     if cut is None:
         return whole
     return f"{whole}\n{cut['left']} left: browser_observe with from: {cut['next']}"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.agent_bench.solver.observation import page_field
 from tests.agent_bench.solver.view import ModelView, NotOnPage, Turns
 from tests.support.agent.model_turns import Call
 
@@ -175,7 +176,7 @@ class SwitchTab(Intent):
     def turns(self, view: ModelView) -> Turns:
         """List the tabs, and switch."""
         yield [Call("browser_list_tabs", {})]
-        tabs = (view.results[-1].get("result") or {}).get("tabs")
+        tabs = page_field(view.results[-1], "tabs")
         if not tabs:
             raise NotOnPage("the list of tabs")
         view.tab = int(tabs[-1 if self.newest else 0]["tabId"])  # in the order of their opening

@@ -112,6 +112,12 @@ def last_results(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return results
 
 
+def page_field(result: Mapping[str, Any], name: str) -> Any:
+    """Return a list of a result that a page may have written: it is between fence lines."""
+    match = re.search(rf"^{name}: (\[.*)$", str(result.get("untrusted")), re.MULTILINE)
+    return json.loads(match[1]) if match else None
+
+
 def goal_of(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of the last user message before the first reply."""
     texts = []

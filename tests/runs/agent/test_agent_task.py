@@ -206,7 +206,7 @@ def test_a_long_result_is_shown_in_part_and_read_in_chunks(
     shown, more = tool_results(model.requests[2])
     assert (shown["truncated"], more["ok"], more["result"]["offset"]) == (True, True, 20_000)
     assert len(json.dumps(shown)) < 8000
-    assert "line 2" in more["result"]["data"]
+    assert "line 2" in more["untrusted"]
 
 
 def test_a_stored_result_of_another_run_is_not_read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from artifacts.models import Artifact
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-from tests.support.agent.agent_goals import SubmitGoal, tool_results
+from tests.support.agent.agent_goals import SubmitGoal, page_field, tool_results
 from tests.support.agent.model_server import ModelRequest, ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageResponse, PageServer
@@ -46,7 +46,7 @@ def test_a_downloaded_file_and_a_file_of_the_project_are_uploaded(
         if len(results) == 1:
             return Turn("", [Call("browser_click", {**tab, "xpath": "//a"})])
         if len(results) == 2:
-            (file,) = results[1]["result"]["downloads"]
+            (file,) = page_field(results[1], "downloads")
             files = [{"artifactId": file["artifactId"]}, {"path": "game/scene/start.txt"}]
             upload = {**tab, "xpath": "//input", "files": files}
             return Turn("", [Call("browser_upload", upload)])
@@ -59,7 +59,7 @@ def test_a_downloaded_file_and_a_file_of_the_project_are_uploaded(
     assert run.status == "succeeded", run.error
     uploaded = tool_results(model.requests[-1])[2]
     assert uploaded["ok"], uploaded
-    names = [file["fileName"] for file in uploaded["result"]["files"]]
+    names = [file["fileName"] for file in page_field(uploaded, "files")]
     assert names == ["bill.csv", "start.txt"]
     assert [query.partition("=")[0] for query in got] == names
     stored = Artifact.objects.get(run_id=run_id, kind="download")

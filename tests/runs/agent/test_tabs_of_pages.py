@@ -39,7 +39,7 @@ def test_after_a_window_that_closes_itself_the_page_of_its_opener_is_read(
             return complete()
         tab = results[0]["result"]["tabId"]
         if len(results) == 2:
-            tab = int(re.findall(r"the tab (\d+)", results[1]["warnings"][0])[0])
+            tab = int(re.findall(r"the tab (\d+)", results[1]["untrusted"])[0])
         return Turn("", [Call("browser_click", {"tabId": tab, "xpath": "//button"})])
 
     model.answer = answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,12 @@ def observations(request: ModelRequest) -> list[dict[str, Any]]:
         fields, _, text = part.partition("\n")
         found.append({**json.loads(fields), "text": text.strip()})
     return found
+
+
+def page_field(result: dict[str, Any], name: str) -> Any:
+    """Return a field of a result that a page may have written: it is between fence lines."""
+    (line,) = re.findall(rf"^{name}: (.*)$", result["untrusted"], re.MULTILINE)
+    return json.loads(line) if line[:1] in "[{" else line
 
 
 def tool_results(request: ModelRequest) -> list[dict[str, Any]]:

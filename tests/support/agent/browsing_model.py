@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.agent.agent_goals import observations, tool_results
+from tests.support.agent.agent_goals import observations, page_field, tool_results
 from tests.support.agent.model_server import ModelRequest
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageServer
@@ -76,7 +76,7 @@ class BrowsingModel:
 
 
 def _next_calls(index: dict[str, Any], tab: int, number: int) -> list[Call]:
-    elements = index["result"]["elements"]
+    elements = page_field(index, "elements")
     ids = {element["tag"].lower(): element["clickId"] for element in elements}
     if "input" not in ids:
         return [Call("browser_click", {"tabId": tab, "clickId": ids["a"]}, f"follow{number}")]
