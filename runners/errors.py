@@ -5,6 +5,8 @@
     ├── AddressNotAllowed     the caller's trust level does not allow the address
     ├── ElementNotFound       no element matches the locator
     ├── NavigationTimeout     the page did not load in time
+    │   └── ConditionNotMet   the condition that the caller waits for did not become true
+    │       └── NothingSent   and the submit before it caused nothing
     ├── NavigationFailed      the page cannot be reached (refused, unknown host, TLS, …)
     ├── HttpErrorPage         the server answered with an HTTP error status
     ├── PageCrashed           the page, its browser or the browser's driver died
@@ -24,6 +26,7 @@ details.causeCode. The engine reads `retryable` before it tries a step again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -89,7 +92,42 @@ class NavigationTimeout(ToolFailed):
 
     code = "NAVIGATION_TIMEOUT"
     retryable = True
-    recovery = "Loosen the wait condition, raise the timeout, or split the step."
+    recovery = "Check that the server works, try again later, raise the timeout, or split the step."
+
+
+class ConditionNotMet(NavigationTimeout):
+    """The condition that the caller waits for did not become true.
+
+    details.shown is the beginning of what the page shows, details.changing what kept changing, and
+    details.afterSubmit what happened since watch_page.
+    """
+
+    recovery = (
+        "Compare the condition with what the page shows (details.shown). Then loosen or correct the"
+        " condition, raise its timeoutMs, or split the step."
+    )
+
+    def after_submit(self, did: Mapping[str, bool]) -> ConditionNotMet:
+        """Return the failure with what the page did after a submit: {navigated, requested,
+        changed}.
+        """
+        done = [word for name, word in _DID.items() if did[name]]
+        kind, said = (ConditionNotMet, " and ".join(done)) if done else (NothingSent, "did nothing")
+        message = f"{self.message} After the submit the page {said}."
+        return kind(message, details={**self.details, "afterSubmit": dict(did)})
+
+
+class NothingSent(ConditionNotMet):
+    """The condition did not become true, and the submit before it caused nothing on the page."""
+
+    retryable = False
+    recovery = (
+        "The submit did nothing, so waiting longer does not help. Look at the screenshot, then name"
+        " the button in `submit`, or correct the field."
+    )
+
+
+_DID = {"navigated": "navigated", "requested": "sent a request", "changed": "changed what it shows"}
 
 
 class NavigationFailed(ToolFailed):

@@ -110,6 +110,22 @@ def browser_lost() -> PageCrashed:
     return PageCrashed("The page, or its browser, died.")
 
 
+def no_answer(url: str, seconds: float, *, what: str = "The server") -> NavigationTimeout:
+    """Return the failure for a navigation that no server answered."""
+    return NavigationTimeout(
+        f"{what} did not answer within {max(1, round(seconds))} s.",
+        details={"url": url, "reason": "no_answer"},
+    )
+
+
+def unfinished_page(url: str) -> NavigationTimeout:
+    """Return the failure for a page of which only a part arrived in time."""
+    return NavigationTimeout(
+        "The server answered, but the page did not finish loading in time.",
+        details={"url": url, "reason": "unfinished"},
+    )
+
+
 def no_page_open() -> PageCrashed:
     """Return the failure for a call that needs an open page when no earlier call opened one."""
     return PageCrashed("No page is open; open one first.")

@@ -96,6 +96,15 @@ class ElementReference(Closed):
         return f"the XPath {self.xpath}" if self.xpath else "the field that has the focus"
 
 
+class SearchButton(Closed):
+    """Identifies the search button beside the field that was filled last."""
+
+    mode: Literal["searchButton"] = "searchButton"
+
+    def __str__(self) -> str:
+        return "a search button beside the field"
+
+
 Purpose = Literal["field", "clickable", "any"]
 LocateTimeout = Annotated[
     int,

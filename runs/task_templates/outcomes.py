@@ -18,6 +18,7 @@ from runs.task_templates.matches import match_warnings
 RECOVERY = "Retry or repair only the failed step."
 MORE_TIME = "Raise timeoutMs, make the batch smaller, or split the task."
 MAX_TIMEOUT_MS = 600_000
+WAIT_MS, MAX_WAIT_MS = 10_000, 120_000  # of a condition: the default, and the longest
 RESUBMIT_MAX_BYTES = 8192  # of inputs that a next action repeats
 # Codes that a failed step passes on to its run (S0 §5); others become STEP_EXECUTION_FAILED.
 OWN_CODES = frozenset(
@@ -102,20 +103,58 @@ def _next_actions(
     if code == "ELEMENT_NOT_FOUND" and _is_web(url):
         return [_read_page(url, "See which elements the page has, then correct the locator.")]
     if again and error.get("retryable"):
-        return _resubmit(code, template_id, inputs)
+        return _submit_again(error, template_id, inputs)
+    if _sent_nothing(details) and _is_web(url):
+        return [_read_page(url, "See which button sends it, then name it in `submit`.")]
+    known = next_actions_after(code)
     if code == "INVALID_PARAMETER":
-        return [next_action("list_task_templates", SEE_TEMPLATE, templateId=template_id)]
-    if (known := next_actions_after(code)) or again or not _is_web(url):
+        known = [next_action("list_task_templates", SEE_TEMPLATE, templateId=template_id)]
+    if known or again or not _is_web(url):
         return known
     return [_read_page(url, "Check on the site what happened before you send anything again.")]
 
 
+def _sent_nothing(details: Mapping[str, Any]) -> bool:
+    """Return whether an error says that a submit caused nothing."""
+    after = details.get("afterSubmit")
+    is_idle = isinstance(after, Mapping) and not any(after.values())
+    return is_idle or details.get("reason") in ("nothing_happened", "link_followed")
+
+
+def _submit_again(
+    error: Mapping[str, Any], template_id: str, inputs: Mapping[str, Any]
+) -> list[NextAction]:
+    condition = (error.get("details") or {}).get("condition")
+    if condition is not None:
+        return _wait_longer(str(condition), template_id, inputs)
+    return _resubmit(error["errorCode"], template_id, inputs)
+
+
+def _wait_longer(name: str, template_id: str, inputs: Mapping[str, Any]) -> list[NextAction]:
+    """Return the same submit with twice the time for the condition in the input `name`."""
+    first, _, rest = name.partition(".")
+    outer = inputs.get(first) or {}
+    condition = outer.get(rest) if rest else outer
+    if not isinstance(condition, Mapping):
+        return _resubmit("NAVIGATION_TIMEOUT", template_id, inputs)
+    longer = min(MAX_WAIT_MS, 2 * int(condition.get("timeoutMs") or WAIT_MS))
+    waiting = {**condition, "timeoutMs": longer}
+    changed = {**inputs, first: {**outer, rest: waiting} if rest else waiting}
+    reason = f"Wait longer, if the page was only late; else correct {name} (see details.shown)."
+    return _submit(reason, template_id, changed)
+
+
 def _resubmit(code: str, template_id: str, inputs: Mapping[str, Any]) -> list[NextAction]:
-    """Return the same submit with more time, if its inputs are small enough to repeat."""
-    if len(orjson.dumps(inputs)) > RESUBMIT_MAX_BYTES:
-        return []
+    """Return the same submit with more time."""
     late = code in ("NAVIGATION_TIMEOUT", "PAGE_CRASHED", "RUN_TIMEOUT")
     reason = "Try again with more time." if late else "Submit the same once more."
+    return _submit(reason, template_id, inputs)
+
+
+def _submit(reason: str, template_id: str, inputs: Mapping[str, Any]) -> list[NextAction]:
+    """Return a submit, if its inputs are small enough to repeat."""
+    if len(orjson.dumps(inputs)) > RESUBMIT_MAX_BYTES:
+        return []
     options = {"mode": "async", "timeoutMs": MAX_TIMEOUT_MS}
     return [
         next_action(

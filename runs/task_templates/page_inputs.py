@@ -60,6 +60,13 @@ def extract_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {"whole": True} | ({"extract": inputs["extract"]} if inputs.get("extract") else {})
 
 
+def waiting_for(name: str, condition: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return {waitFor, conditionName} as arguments of read_current_page, for the condition in the
+    input `name`; {} without one.
+    """
+    return {"waitFor": condition, "conditionName": name} if condition else {}
+
+
 async def check_http_status(
     page: Mapping[str, Any], inputs: Mapping[str, Any], ctx: StepContext
 ) -> Mapping[str, Any]:
@@ -86,12 +93,17 @@ async def check_http_status(
 
 
 async def open_start_page(
-    url: str, condition: Mapping[str, Any] | None, ctx: StepContext
+    url: str, condition: Mapping[str, Any] | None, ctx: StepContext, *, watches: bool = False
 ) -> dict[str, Any]:
     """Open the page that a form is on, and return it with `heldBefore`: whether the condition that
     is to show the form's success holds already; null without one that could show it.
+
+    Args:
+        watches: learn what the page requests and changes by itself, before anything is entered.
     """
     opened = await ctx.call("open_page", {"url": url})
+    if watches:
+        await ctx.call("watch_page", {"learns": True})
     if condition is None or condition["type"] == "stable":
         return {**opened, "heldBefore": None}
     found = await ctx.call("wait_for", {"condition": {**condition, "timeoutMs": 1}})

@@ -2994,6 +2994,37 @@ _TEMPLATES = (
         failing_test=f"{_SEARCHES}::test_a_field_that_does_nothing_is_a_failed_search[alone]",
     ),
     Guard(
+        "clocks-are-no-evidence",
+        "What a page changes by itself does not show that a search happened",
+        Patch(
+            "runners/browser/page/changes.js",
+            old="    changed: differing.some(({ shownAt }) => moment - shownAt >= PROOF_MS),\n",
+            new="    changed: differing.length > 0,\n",
+        ),
+        failing_test=f"{_SEARCHES}::test_a_clock_is_no_evidence_of_a_search",
+    ),
+    Guard(
+        "searches-are-sent-once",
+        "A search that Enter began is not sent again with the button",
+        Patch(
+            "runners/browser/interaction/search_submit.py",
+            old="    if await page_watch.has_begun(interactor.tab, query):\n",
+            new="    if False:\n",
+        ),
+        failing_test="tests/runs/task_templates/test_search_buttons.py::"
+        "test_a_search_that_enter_began_is_not_sent_again",
+    ),
+    Guard(
+        "polling-is-no-reaction",
+        "What a page requests by itself does not show that a form was sent",
+        Patch(
+            "runners/browser/interaction/page_watch.py",
+            old="        if signature not in self.known:\n            self.has_sent = True\n",
+            new="        self.has_sent = True\n",
+        ),
+        failing_test=f"{_FORMS}::test_a_page_that_only_ticks_and_polls_has_not_sent_its_form",
+    ),
+    Guard(
         "http-errors-fail",
         "A page with an HTTP error status fails its step",
         Patch(

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from runners.browser.errors import ContextLost
+from runners.browser.errors import ContextLost, unfinished_page
 from runners.browser.session.tab import Tab
 from runners.errors import NavigationFailed, NavigationTimeout
 
@@ -65,9 +65,7 @@ async def wait_for_document(tab: Tab, *, wholly: bool, until: float) -> dict[str
         except ContextLost:
             continue
         except TimeoutError:
-            raise NavigationTimeout(
-                "The page was not loaded in time.", details={"url": tab.page.url}
-            ) from None
+            raise unfinished_page(tab.page.url) from None
         document: dict[str, Any] = json.loads(text)
         return document
 

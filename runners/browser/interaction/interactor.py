@@ -53,8 +53,13 @@ class Interactor:
     device: InputDevice | None = None
     check_url: Callable[[str], None] = lambda url: None
 
-    async def click(self, locator: ElementLocator | None) -> LocatedElement:
+    async def click(
+        self, locator: ElementLocator | None, *, submits: bool = False
+    ) -> LocatedElement:
         """Click the element once, or without a locator the submit button of the last filled form.
+
+        Args:
+            submits: of elements that fit equally well, one that may submit the last filled field.
 
         Raises:
             ElementNotFound, InvalidTarget: Nothing was clicked.
@@ -62,7 +67,7 @@ class Interactor:
                 have had an effect.
         """
         for _ in range(MAX_MISSES):
-            element = await self.locate(locator, "clickable", will_click=True)
+            element = await self.locate(locator, "clickable", will_click=True, will_submit=submits)
             if element.key:
                 with effect_unknown():
                     await self.run("focus")
@@ -134,7 +139,12 @@ class Interactor:
                 raise _navigated("unknown") from None
 
     async def locate(
-        self, locator: ElementLocator | None, purpose: Purpose, *, will_click: bool = False
+        self,
+        locator: ElementLocator | None,
+        purpose: Purpose,
+        *,
+        will_click: bool = False,
+        will_submit: bool = False,
     ) -> LocatedElement:
         """Return the element once it is usable; raises as `locate_element`, without any effect."""
         try:
@@ -144,6 +154,7 @@ class Interactor:
                 purpose,
                 until=self.locate_until,
                 will_click=will_click,
+                will_submit=will_submit,
                 answer_by=self.deadline,
             )
         except (ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed) as failure:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.errors import ContextLost
-from runners.browser.parameters import ElementReference, Locator, Purpose
+from runners.browser.parameters import ElementReference, Locator, Purpose, SearchButton
 from runners.browser.session.tab import Tab
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, ToolFailed
 
-ElementLocator = Locator | ElementReference
+ElementLocator = Locator | ElementReference | SearchButton
 ANSWER_SECONDS = 6.0  # for the page's answer, in addition to the time in which it may search
 LOST_SECONDS = 1.0  # for the answer after the document was replaced: it may never come
 MAX_DOCUMENTS = 8
@@ -101,6 +101,7 @@ async def locate_element(
     *,
     until: float,
     will_click: bool = False,
+    will_submit: bool = False,
     answer_by: float = math.inf,
 ) -> LocatedElement:
     """Wait until a matching element is present and usable; without a locator, until a form is.
@@ -110,6 +111,8 @@ async def locate_element(
     Args:
         until: when the search ends.
         will_click: a mouse click follows; the page blocks it if it would hit another element.
+        will_submit: of elements that fit equally well, one that may submit the field that was
+            filled last.
         answer_by: a page that has not answered by then hangs.
 
     Raises:
@@ -124,6 +127,7 @@ async def locate_element(
             "purpose": purpose,
             "timeoutMs": round(seconds_left * 1000),
             "isGuarded": will_click,
+            "isSubmit": will_submit,
         }
         try:
             documents = tab.documents

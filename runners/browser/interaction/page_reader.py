@@ -8,10 +8,22 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from runners.browser.errors import ContextLost, unreadable_document
+from runners.actions.untrusted_page import fence_page
+from runners.browser.errors import (
+    ContextLost,
+    no_answer,
+    unfinished_page,
+    unreadable_document,
+)
 from runners.browser.parameters import RESERVE_SECONDS, ExtractOptions, WaitCondition
 from runners.browser.session.tab import Tab
-from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, ToolFailed
+from runners.errors import (
+    ConditionNotMet,
+    InvalidTarget,
+    NavigationFailed,
+    NavigationTimeout,
+    ToolFailed,
+)
 
 PARSE_SECONDS = 30.0
 IDLE_SECONDS = 3.0
@@ -35,12 +47,14 @@ class PageReader:
     Attributes:
         deadline: `time.monotonic()` value at which all waiting ends.
         grace: seconds in which an earlier click may still start a navigation; 0 if there was none.
+        condition_name: how the caller calls `wait_for`, for errors.
     """
 
     extract: ExtractOptions
     wait_for: WaitCondition | None
     deadline: float
     grace: float = GRACE_SECONDS
+    condition_name: str = "waitFor"
 
     async def open_and_read(self, tab: Tab, url: str) -> dict[str, Any]:
         """Open `url` in the tab and return what was read, with `warnings`.
@@ -142,14 +156,17 @@ class PageReader:
     async def _read_hanging(self, tab: Tab, options: dict[str, Any]) -> dict[str, Any]:
         """Terminate the script of a page that did not answer, and read the page without waiting."""
         if tab.parsed_at is None:
-            raise _timeout("The page was not loaded in time.", tab)
+            raise unfinished_page(tab.requested_url)
         await tab.terminate_script()
         immediate = {**options, "waitFor": None, "settle": {"parseMs": 0, "idleMs": 0}}
         end = min(time.monotonic() + ANSWER_SECONDS / 2, self.deadline)
         try:
             answer = json.loads(await tab.read(immediate, lambda: end - time.monotonic()))
         except (ContextLost, TimeoutError):
-            raise _timeout("The page's script hangs, and the page cannot be read.", tab) from None
+            raise NavigationTimeout(
+                "The page's script hangs, and the page cannot be read.",
+                details={"url": tab.requested_url},
+            ) from None
         return {**answer, "settled": "hanging"}
 
     def _options(self, parse_by: float, met_by: float, *, idle_seconds: float) -> dict[str, Any]:
@@ -173,20 +190,15 @@ class PageReader:
         if outcome == "read":
             page: dict[str, Any] = answer["page"]
             return page
-        failure: ToolFailed = NavigationTimeout(
-            "The page was not loaded in time.", details={"url": url}
-        )
+        failure: ToolFailed = unfinished_page(url)
         if outcome == "bad_selector":
             failure = InvalidTarget(
-                "waitFor.value is not a valid CSS selector.", details={"url": url}
+                f"{self.condition_name}.value is not a valid CSS selector.", details={"url": url}
             )
         elif outcome == "unreadable":
             failure = unreadable_document(answer["contentType"], url)
         elif outcome == "unmet" and self.wait_for is not None:
-            failure = NavigationTimeout(
-                "The condition waitFor did not become true in time.",
-                details={"url": url, "waitFor": self.wait_for.model_dump(by_alias=True)},
-            )
+            failure = _unmet(self.wait_for, self.condition_name, answer, url)
         raise failure
 
 
@@ -197,23 +209,39 @@ async def wait_for_next_document(tab: Tab, until: float, *, grace: float = GRACE
         NavigationTimeout: No document was committed by `until` (a `time.monotonic()` value).
         PageCrashed: The page is lost.
     """
-    documents = tab.documents
+    documents, began = tab.documents, time.monotonic()
     await asyncio.sleep(grace)
     while tab.documents == documents and tab.is_leaving:
         if time.monotonic() >= until:
-            raise NavigationTimeout(
-                "The page started a navigation, and the next document did not load in time.",
-                details={"url": tab.page.url},
+            raise no_answer(
+                tab.page.url, time.monotonic() - began, what="The server of the next page"
             )
         await asyncio.sleep(0.02)
 
 
+def _unmet(
+    condition: WaitCondition, name: str, answer: dict[str, Any], url: str
+) -> ConditionNotMet:
+    """Return the failure for a condition that did not become true, with what the page shows."""
+    kind = f"{condition.type} “{condition.value}”" if condition.value else condition.type
+    message = (
+        f"The condition {name} ({kind[:200]}) did not become true within"
+        f" {condition.timeout_ms / 1000:g} s."
+    )
+    details = {
+        "url": url,
+        "condition": name,
+        name: condition.model_dump(by_alias=True),
+        "shown": fence_page(answer["shown"], url),
+    }
+    if answer["changing"]:
+        message += " Something kept changing: details.changing."
+        details["changing"] = [fence_page(text, url) for text in answer["changing"]]
+    return ConditionNotMet(message, details=details)
+
+
 def _milliseconds(seconds: float) -> int:
     return max(0, round(seconds * 1000))
-
-
-def _timeout(message: str, tab: Tab) -> NavigationTimeout:
-    return NavigationTimeout(message, details={"url": tab.requested_url})
 
 
 def _empty_page(url: str, status: int | None, extract: ExtractOptions) -> dict[str, Any]:

@@ -166,9 +166,11 @@ const fingerprint = () => {
   return { fingerprint: hashOf(content) };
 };
 
+const busy = () => ({ busy: isBusy() });
+
 const COMMANDS = {
   index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields,
-  scroll, findText, waitForText, shownState, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, dragDestination,
+  scroll, findText, waitForText, shownState, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, dragDestination,
   dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
 };
 // Commands for the located element. If the document was replaced since, there is none.

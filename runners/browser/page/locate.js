@@ -2,6 +2,7 @@
 // a reference, or by words that are matched against role, accessible name, label, placeholder and text in one ranking.
 const GOOD_ENOUGH = 0.5;
 const MAX_CANDIDATES = 5;
+const MENUS = "nav,[role=navigation],[role=menu],[role=menubar],[role=tablist]";
 // `text` is the text of a button or a link, which is its name; for a field, it is the text before the field.
 const WEIGHTS = { label: 1, name: 1, placeholder: 0.95, text: 1, role: 0.75, attribute: 0.6 };
 const TEXT_BEFORE_FIELD_WEIGHT = 0.9;
@@ -189,9 +190,17 @@ const FITS = {
   selector: (roots, { selector }, purpose) => byName(roots.flatMap(({ root }) => [...all(root, selector)]), "selector", selector, purpose),
   semantic: (roots, { query }, purpose) => byWords(roots, query, purpose),
   pointed: (roots, locator, purpose) => byReference(locator, purpose),
+  searchButton: (roots, locator, purpose) => byName(searchButtons().slice(0, 1), "role", "search", purpose),
 };
 
-const search = (locator, purpose) => {
+// Of elements that fit equally well, those that may submit the field that was filled last come first.
+const submitRank = (element, field) => {
+  const menu = closest(element, MENUS);
+  const form = own(element, "form") ?? closest(element, "form");
+  return (form === closest(field, "form") ? 0 : 4) + (menu === null || isAround(menu, field) ? 0 : 2) + (typeOfElement(element) === "link" ? 1 : 0);
+};
+
+const search = (locator, purpose, isSubmit = false) => {
   const roots = findRoots(document);
   const { matched, fits, enough, isGone } = FITS[locator.mode](roots, locator, purpose);
   if (isGone) return { chosen: null, reason: "gone", candidates: [], isGone };
@@ -199,10 +208,12 @@ const search = (locator, purpose) => {
     fit.score = rounded(fit.score);
     if (fit.score >= enough || fit.score > 0.1) fit.hinders = hindrance(fit.element, purpose);
   }
-  fits.sort((a, b) => b.score - a.score || comesBefore(a.element, b.element));
+  const field = isSubmit ? lastField() : null;
+  for (const fit of fits) fit.rank = field && fit.score >= enough ? submitRank(fit.element, field) : 0;
+  fits.sort((a, b) => b.score - a.score || a.rank - b.rank || comesBefore(a.element, b.element));
   const good = fits.filter(({ score, hinders }) => score >= enough && !hinders);
   if (good.length) {
-    const equals = good.filter(({ score }) => score === good[0].score).length;
+    const equals = good.filter(({ score, rank }) => score === good[0].score && rank === good[0].rank).length;
     return { chosen: good[0], equals };
   }
   const blocked = fits.find(({ score }) => score >= enough);

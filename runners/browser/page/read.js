@@ -12,6 +12,7 @@ const asJson = (result, secrets) => {
 };
 
 const TITLE_LIMIT = 300;
+const SHOWN_LIMIT = 300; // characters of a page on which a condition did not become true
 const SUMMARY_SOURCE = 1000; // characters of content that are read when only the summary needs them
 
 // A text document (plain text, JSON, XML, source code), shown by the browser's built-in viewer.
@@ -65,7 +66,12 @@ const read = async ({ settle: limits, waitFor: condition, extract }) => {
   const settled = await settle(limits);
   if (settled === "unparsed") return asJson({ outcome: "unparsed" }, []);
   try {
-    if (condition && !(await waitFor(condition))) return asJson({ outcome: "unmet", settled }, []);
+    const changing = condition ? await waitFor(condition) : null;
+    if (changing) {
+      const [shown, hidden] = readDocument({ content: true, pageInfo: false, maxContentLength: SHOWN_LIMIT });
+      const text = (shown?.content.sections ?? []).map((section) => `${section.heading}\n${section.text}`).join("\n").trim();
+      return asJson({ outcome: "unmet", settled, shown: cut(text, SHOWN_LIMIT), changing }, hidden);
+    }
   } catch (error) {
     if (error instanceof DOMException && error.name === "SyntaxError") return asJson({ outcome: "bad_selector" }, []);
     throw error;

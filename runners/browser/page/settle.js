@@ -53,7 +53,7 @@ const quiet = async (deadline, quietMs, isFilled) => {
   const began = now();
   let last = began;
   const watcher = new MutationObserver(() => {
-    if (now() - began < LONGEST_CHANGE_MS || quietMs >= STABLE_MS) last = now();
+    if (now() - began < LONGEST_CHANGE_MS) last = now();
   });
   watcher.observe(document, { childList: true, characterData: true, subtree: true });
   try {
@@ -87,13 +87,45 @@ const CONDITIONS = {
   textIncludes: (value) => (bodyOf(document)?.innerText ?? rawText(rootOf(document) ?? new Text(""))).includes(value),
 };
 
-// Wait for the caller's condition; return false if its time is up.
+// Wait until nothing is in flight and nothing changed for STABLE_MS. Elements whose text is replaced again and again, such
+// as clocks, do not count. Return null, or what was changing when the time was up, latest first.
+const REPLACED_TIMES = 3;
+const REPLACED_MS = 1000;
+const MAX_CHANGING = 3;
+const untilStable = async (deadline) => {
+  const [began, changes] = [now(), new Map()];
+  let busyAt = began;
+  const repeats = ({ times, firstAt, at, isReplaced }) => isReplaced && times >= REPLACED_TIMES && at - firstAt >= REPLACED_MS;
+  const watcher = new MutationObserver((records) => {
+    for (const element of new Set(records.map(({ target }) => (nodeKind(target) === TEXT ? parentElementOf(target) : target)))) {
+      if (!element) continue;
+      const [text, before] = [rawText(element) ?? "", changes.get(element)];
+      const isReplaced = before === undefined || (before.isReplaced && !(before.text && text.startsWith(before.text)));
+      changes.set(element, { text, isReplaced, times: (before?.times ?? 0) + 1, firstAt: before?.firstAt ?? now(), at: now() });
+    }
+  });
+  watcher.observe(document, { childList: true, characterData: true, subtree: true });
+  try {
+    while (now() < deadline) {
+      if (isBusy()) busyAt = now();
+      const changedAt = [...changes.values()].reduce((last, change) => (repeats(change) ? last : Math.max(last, change.at)), began);
+      if (now() - Math.max(changedAt, busyAt, lastArrival()) >= STABLE_MS) return null;
+      await sleep(34);
+    }
+    const latest = [...changes].filter(([, { at }]) => now() - at < 2 * REPLACED_MS).sort(([, a], [, b]) => b.at - a.at);
+    return latest.slice(0, MAX_CHANGING).map(([element]) => lineOfText(element, 80)).filter(Boolean);
+  } finally {
+    watcher.disconnect();
+  }
+};
+
+// Wait for the caller's condition; return null, or, if its time is up, what was changing.
 const waitFor = async ({ type, value, timeoutMs }) => {
   const deadline = now() + timeoutMs;
-  if (type === "stable") return (await quiet(deadline, STABLE_MS, () => true)) === "idle";
+  if (type === "stable") return untilStable(deadline);
   while (!CONDITIONS[type](value)) {
-    if (now() >= deadline) return false;
+    if (now() >= deadline) return [];
     await sleep(Math.min(50, Math.max(1, deadline - now())));
   }
-  return true;
+  return null;
 };

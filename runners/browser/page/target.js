@@ -142,10 +142,14 @@ const deepActiveElement = () => {
   }
   return active;
 };
+// The field that was filled last.
+const lastField = () => {
+  const active = deepActiveElement();
+  return active && isFillable(active) ? active : (globalThis.continuityField?.deref() ?? null);
+};
 // What submits the form that was filled last: its first submit button, else the Enter key.
 const defaultSubmit = () => {
-  const active = deepActiveElement();
-  const field = active && isFillable(active) ? active : (globalThis.continuityField?.deref() ?? null);
+  const field = lastField();
   const forms = findRoots(document).flatMap(({ root }) => [...all(root, "form")]).filter(visible);
   const form = field?.form ?? (field ? null : forms.length === 1 ? forms[0] : null);
   const buttons = form ? [...form.elements, ...all(form, "input[type=image]")].filter(isSubmit) : [];
@@ -156,12 +160,52 @@ const defaultSubmit = () => {
   return { chosen: null, reason: "no_form", candidates: [] };
 };
 
+// The button that starts a search, beside a field that Enter does not submit: its name means search, it is in no other form
+// and in no menu, it follows no link, and of several it is the nearest to the field that was filled last.
+const BUTTONS = "button,[role=button],input[type=button],input[type=submit],input[type=image],a:not([href]),a[href='#'],a[href^='javascript:' i]";
+const SEARCH_SIGNS = /[\u{1F50D}\u{1F50E}⌕]/u;
+const SEARCH_NAMES = /\b(go|ok|los|suche|suchen|chercher|rechercher|buscar|cerca|zoek|pesquisar|поиск|найти)\b|検索|검색/iu;
+const OTHER_NAMES = /\b(advanced|clear|close|cancel|reset|history|settings?|options?|filters?|help|tips|voice|image|camera|save|delete|remove)\b|高级|清空|清除|关闭|取消|重置|历史|设置|筛选|帮助|语音|图片|保存|删除/iu;
+const MAX_SEARCH_WORDS = 4;
+const MAX_SEARCH_DISTANCE = 400; // CSS pixels between the edges
+
+// 2 for a name that only means search, 1 for one that also names what is searched, 0 for any other.
+const meansSearch = (element) => {
+  const { label, name, text, attribute } = propertiesOf(element);
+  const shown = collapse(name || text || label || "").trim();
+  const words = shown ? shown : `${attribute} ${(attr(element, "class") ?? "").replace(/[_\-]+/g, " ")}`;
+  if (OTHER_NAMES.test(words)) return 0;
+  if (SEARCH_SIGNS.test(shown)) return 2;
+  const { folded, tokens } = wordsOf(words);
+  if (!tokens.includes("search") && !(SEARCH_NAMES.test(folded) && tokens.length <= 1)) return 0;
+  if (!shown) return 1;
+  return tokens.length === 1 ? 2 : tokens.length <= MAX_SEARCH_WORDS ? 1 : 0;
+};
+const distanceOf = (one_, other) => {
+  const [a, b] = [boxOf(one_), boxOf(other)];
+  return Math.hypot(Math.max(0, a.left - b.right, b.left - a.right), Math.max(0, a.top - b.bottom, b.top - a.bottom));
+};
+const searchButtons = () => {
+  const field = lastField();
+  if (!field) return [];
+  const form = closest(field, "form");
+  const isBeside = (element) => {
+    const menu = closest(element, MENUS);
+    return (own(element, "form") ?? closest(element, "form") ?? form) === form && (menu === null || isAround(menu, field));
+  };
+  return [...all(rootNodeOf(field), BUTTONS)]
+    .filter((element) => element !== field && isBeside(element) && distanceOf(element, field) <= MAX_SEARCH_DISTANCE && !hindrance(element, "clickable"))
+    .map((element) => ({ element, rank: meansSearch(element) })).filter(({ rank }) => rank > 0)
+    .sort((a, b) => b.rank - a.rank || distanceOf(a.element, field) - distanceOf(b.element, field))
+    .map(({ element }) => element);
+};
+
 // A hidden checkbox or radio button is clicked through its visible label.
 const clickTargetOf = (element) =>
   visible(element) && boxOf(element).width >= 1 ? element : (visibleLabel(element) ?? element);
 
-const attempt = async ({ locator, purpose, isGuarded }) => {
-  const found = locator ? search(locator, purpose) : defaultSubmit();
+const attempt = async ({ locator, purpose, isGuarded, isSubmit }) => {
+  const found = locator ? search(locator, purpose, isSubmit) : defaultSubmit();
   if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates, isGone: found.isGone };
   const { element, score, by, matched } = found.chosen;
   const match = { ...describeElement(element), score, by, matched, equals: found.equals };

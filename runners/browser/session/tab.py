@@ -18,6 +18,7 @@ from runners.browser.errors import (
     is_context_lost,
     is_document_gone,
     navigation_failure,
+    no_answer,
 )
 from runners.browser.page_scripts import (
     ACT,
@@ -35,7 +36,7 @@ from runners.browser.session.closing import close_page
 from runners.browser.session.crashes import PageWatch, countdown
 from runners.browser.session.downloads import Downloads
 from runners.browser.session.refused_requests import RefusedRequests
-from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, ToolFailed
+from runners.errors import NavigationFailed, PageCrashed, ToolFailed
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Request, Response
@@ -237,8 +238,7 @@ class Tab:
             navigating = self.cdp.send("Page.navigate", {"url": url})
             answer = await self._watch.wait_for(navigating, countdown(seconds))
         except TimeoutError:
-            message = "The page did not load in time."
-            raise NavigationTimeout(message, details={"url": url}) from None
+            raise no_answer(url, seconds) from None
         except browser_errors() as error:
             raise navigation_failure(str(error), url) from None
         if answer.get("loaderId"):

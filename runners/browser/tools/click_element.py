@@ -40,14 +40,17 @@ async def click(
     ctx: ToolContext,
     *,
     timeout_ms: int,
+    submits: bool = False,
     dialog: DialogChoice | None = None,
 ) -> Mapping[str, Any]:
     """Click an element of the run's page; without a locator, submit the form filled last.
 
     Args:
+        submits: of elements that fit equally well, one that may submit the last filled field.
         dialog: answers the question that the page asks; without it, the question is dismissed.
     """
     async with lease_run_tab(ctx) as tab:
         tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
-        element = await interactor_for(tab, ctx, timeout_ms=timeout_ms).click(locator)
+        interactor = interactor_for(tab, ctx, timeout_ms=timeout_ms)
+        element = await interactor.click(locator, submits=submits)
         return {"match": element.match, "warnings": tab.dialogs[:MAX_DIALOGS]}

@@ -13,9 +13,11 @@ from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import run_command
 from runners.browser.interaction.page_reader import PageReader, wait_for_next_document
 from runners.browser.interaction.page_text import fit_content, reading_whole
+from runners.browser.interaction.page_watch import since_submit
 from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.browser.session.tab import Tab
+from runners.errors import ConditionNotMet
 from runners.network.address import check_address
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -30,6 +32,13 @@ class ReadCurrentPage(Closed):
     extract: ExtractOptions = Field(default_factory=ExtractOptions)
     wait_for: WaitCondition | None = Field(
         default=None, alias="waitFor", description="Read the page only after this is true."
+    )
+    condition_name: StrictStr = Field(
+        default="waitFor",
+        min_length=1,
+        max_length=100,
+        alias="conditionName",
+        description="How the caller calls `waitFor`, for errors.",
     )
     whole: StrictBool = Field(
         default=False, description="Return the whole text, whatever maxContentLength is."
@@ -47,14 +56,24 @@ async def read_current_page(args: ReadCurrentPage, ctx: ToolContext) -> Mapping[
     """Read the page that earlier calls left in the run's tab, as read_page reads a URL.
 
     It waits for a navigation that a click started, and fails with NAVIGATION_TIMEOUT if the next
-    document does not load, or if `waitFor` does not become true. `fingerprint` is equal for pages
-    with the same text and links.
+    document does not load, or if `waitFor` does not become true; then details.shown is what the
+    page shows, and details.afterSubmit what it did since watch_page. `fingerprint` is equal for
+    pages with the same text and links.
     """
     async with lease_run_tab(ctx) as tab:
         if args.unlike is not None:
             await _wait_for_change(tab, args.unlike)
-        reader = PageReader(reading_whole(args.extract), args.wait_for, ctx.deadline)
-        page = await reader.read_current(tab)
+        reader = PageReader(
+            reading_whole(args.extract),
+            args.wait_for,
+            ctx.deadline,
+            condition_name=args.condition_name,
+        )
+        try:
+            page = await reader.read_current(tab)
+        except ConditionNotMet as failure:
+            did = await since_submit(tab)
+            raise failure if did is None else failure.after_submit(did) from None
         page["fingerprint"] = await _fingerprint(tab)
         if ctx.trust != "local":
             check_address(page["url"], ctx.trust)
@@ -75,7 +94,7 @@ async def _wait_for_change(tab: Tab, fingerprint: str) -> None:
 
 async def _is_busy(tab: Tab) -> bool:
     try:
-        return bool((await run_command(tab, "shownState", seconds=CHANGE_SECONDS))["busy"])
+        return bool((await run_command(tab, "busy", seconds=CHANGE_SECONDS))["busy"])
     except ContextLost:
         return True
 

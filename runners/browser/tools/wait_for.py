@@ -13,7 +13,7 @@ from runners.browser.interaction.page_watch import has_reacted
 from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import WaitCondition
 from runners.browser.tools.open_page import PAGE_KEYS, TITLE_ONLY
-from runners.errors import NavigationTimeout
+from runners.errors import ConditionNotMet
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
@@ -42,9 +42,7 @@ async def wait_for(args: WaitFor, ctx: ToolContext) -> Mapping[str, Any]:
         met = None if args.condition is None else True
         try:
             page = await PageReader(TITLE_ONLY, args.condition, ctx.deadline).read_current(tab)
-        except NavigationTimeout as late:
-            if "waitFor" not in late.details:
-                raise
+        except ConditionNotMet:
             met = False
             page = await PageReader(TITLE_ONLY, None, ctx.deadline).read_current(tab)
         answer = await run_command(tab, "refusedFields", seconds=ctx.seconds_left(5.0))

@@ -24,6 +24,7 @@ from runs.task_templates.page_inputs import (
     check_http_status,
     extract_of,
     status_of,
+    waiting_for,
 )
 from runs.task_templates.page_texts import kept_page, shown_characters
 from runs.task_templates.registry import register
@@ -148,8 +149,8 @@ class PaginatedExtract(TaskTemplate):
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Go to a page, read it, and find out whether there is a next one."""
         pagination = ctx.inputs["pagination"]
-        wait_for = {"waitFor": pagination["waitFor"]} if pagination.get("waitFor") else {}
-        args = extract_of(ctx.inputs) | wait_for
+        args = extract_of(ctx.inputs)
+        args |= waiting_for("pagination.waitFor", pagination.get("waitFor"))
         if step.input["page"] == 1:
             await ctx.call("open_page", {"url": step.input["url"]})
             fingerprints: list[str] = []

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, Field
 
 from runners.browser.parameters import Locator, WaitCondition
+from runners.errors import SearchNotConfirmed
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
@@ -25,10 +26,12 @@ from runs.task_templates.page_inputs import (
     final_page,
     held_before,
     open_start_page,
+    waiting_for,
 )
 from runs.task_templates.page_texts import shown_characters
 from runs.task_templates.registry import register
 
+SUBMIT = 2  # the step that submits the search
 JUST_TITLE = {"pageInfo": False, "content": False}
 
 
@@ -42,7 +45,8 @@ class SearchExtractInputs(Closed):
     )
     submit: Locator | None = Field(
         default=None,
-        description="The button that starts the search; by default the form's own, or Enter.",
+        description="The button that starts the search; by default the form's own, or Enter, or, if"
+        " Enter starts nothing, the search button beside the field.",
     )
     open_result: Locator | None = Field(
         default=None,
@@ -121,14 +125,16 @@ class SearchExtract(TaskTemplate):
         """Perform one of the five steps."""
         inputs, action = ctx.inputs, step.input["do"]
         if action == "open":
-            return await open_start_page(step.input["url"], inputs.get("waitForResults"), ctx)
+            return await open_start_page(
+                step.input["url"], inputs.get("waitForResults"), ctx, watches=True
+            )
         if action == "enter":
             args = {"locator": inputs["searchField"], "value": inputs["query"]}
             return await ctx.call("fill_field", args)
         if action == "submit":
-            button = inputs.get("submit")
+            button = {"locator": inputs["submit"]} if inputs.get("submit") else {}
             await ctx.call("watch_page", {})
-            return await ctx.call("submit_form", {"locator": button} if button else {})
+            return await ctx.call("submit_form", {"searchQuery": inputs["query"], **button})
         if action == "wait":
             return await self._wait_for_results(ctx)
         opened: Mapping[str, Any] = {}
@@ -145,10 +151,11 @@ class SearchExtract(TaskTemplate):
         A condition of the caller that held when the page was opened shows nothing.
         """
         condition = ctx.inputs.get("waitForResults")
-        args = {"extract": JUST_TITLE, **({"waitFor": condition} if condition else {})}
+        args = {"extract": JUST_TITLE, **waiting_for("waitForResults", condition)}
         page = await ctx.call("read_current_page", args)
         search = {"query": ctx.inputs["query"], "hasResults": held_before(ctx.earlier) is False}
         confirmed = await ctx.call("confirm_search", search)
+        _check_no_link_was_followed(page, confirmed["evidence"], ctx)
         warnings = [*page["warnings"], *confirmed["warnings"]]
         return {**page, "evidence": confirmed["evidence"], "warnings": warnings}
 
@@ -170,10 +177,40 @@ class SearchExtract(TaskTemplate):
             "content": page.get("content"),
         }
         done = "opened and read a result" if opened else "read the results"
+        sent = _sent_by(steps[SUBMIT].output or {})
         return Conclusion(
             RunStatus.SUCCEEDED,
             result=result,
-            summary=f"Searched for “{inputs['query'][:100]}” and {done}: {page.get('title')}",
+            summary=f"Searched for “{inputs['query'][:100]}”{sent} and {done}: {page.get('title')}",
             warnings=warnings_of(steps),
             shown_characters=shown_characters(inputs),
         )
+
+
+def _sent_by(submitted: Mapping[str, Any]) -> str:
+    """Return how the search was sent, for the summary."""
+    if submitted.get("sentBy") == "enter":
+        return " with the Enter key"
+    label = (submitted.get("match") or {}).get("label", "")
+    because = (
+        ", because Enter started nothing," if submitted.get("sentBy") == "searchButton" else ""
+    )
+    return f" with the button “{label}”{because}" if label else because
+
+
+def _check_no_link_was_followed(page: Mapping[str, Any], evidence: str, ctx: StepContext) -> None:
+    """Raise SearchNotConfirmed if `submit` is a link, and all that happened is that it led to
+    another page.
+    """
+    match = (ctx.earlier[SUBMIT].output or {}).get("match") or {}
+    address, before = (str(url).partition("#")[0] for url in (page["url"], _opened(ctx)["url"]))
+    if match.get("type") == "link" and evidence == "page" and address != before:
+        raise SearchNotConfirmed(
+            f"The link “{match.get('label')}” was followed, and nothing shows that it searched: no"
+            " request and no address has the query.",
+            details={"reason": "link_followed", "url": page["url"]},
+        )
+
+
+def _opened(ctx: StepContext) -> Mapping[str, Any]:
+    return ctx.earlier[0].output or {"url": ""}

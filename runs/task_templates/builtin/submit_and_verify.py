@@ -173,7 +173,7 @@ class SubmitAndVerify(TaskTemplate):
         action = step.input["do"]
         if action == "open":
             condition = ctx.inputs.get("successIndicator")
-            return await open_start_page(step.input["url"], condition, ctx)
+            return await open_start_page(step.input["url"], condition, ctx, watches=True)
         if action == "fill":
             return await self._fill(step.input["field"], ctx)
         if action == "submit":

@@ -27,9 +27,11 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_watch, "NOTHING_SECONDS", 0.8)
 
 
-def search(run_template: RunTemplate, site: Site, script: str, **more: Any) -> Any:
+def search(
+    run_template: RunTemplate, site: Site, script: str, *, page: str = FIELD, **more: Any
+) -> Any:
     """Run a search on a page with a field and this script."""
-    site.server.add("/find", f"{FIELD}{script}</script>")
+    site.server.add("/find", f"{page}{script}</script>")
     site.server.add("/api", PageResponse(b"{}", mime="application/json", delay=0.7))
     site.server.add("/api/error", PageResponse(b"{}", mime="application/json", status=500))
     return run_template(
@@ -52,6 +54,39 @@ def test_a_field_that_does_nothing_is_a_failed_search(
     )
     assert error["details"]["reason"] == "nothing_happened"
     assert "submit" in error["recovery"]
+
+
+WORD = "'abcdef'[n++ % 6]"
+CLOCKS = {
+    "words": f"clock.textContent = `Now: ${{{WORD}}}`; }}, 1000);",
+    "digits in an empty element": "clock.textContent = new Date().toISOString(); }, 700);",
+    "marked up words": f"clock.innerHTML = `<b>Now</b> <i>${{{WORD}}}</i>`; }}, 300);",
+}
+
+
+def search_with_clock(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch, clock: str
+) -> Any:
+    monkeypatch.setattr(page_watch, "NOTHING_SECONDS", 2.5)
+    page = f"{HEAD}<title>Find</title><input id=q name=q><p id=clock></p><script>"
+    script = f"let n = 0; setInterval(() => {{ {CLOCKS[clock]}"
+    return search(run_template, site, script, page=page)
+
+
+def test_a_clock_is_no_evidence_of_a_search(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = error_of(search_with_clock(run_template, site, monkeypatch, "words"))
+    assert error["details"]["reason"] == "nothing_happened"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clock", [*CLOCKS][1:])
+def test_no_kind_of_clock_is_evidence_of_a_search(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch, clock: str
+) -> None:
+    error = error_of(search_with_clock(run_template, site, monkeypatch, clock))
+    assert error["details"]["reason"] == "nothing_happened"
 
 
 def test_a_search_whose_request_fails_is_a_failed_search(

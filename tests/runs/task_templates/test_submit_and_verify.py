@@ -220,3 +220,19 @@ def test_the_question_of_a_page_before_it_sends_is_answered_as_the_inputs_say(
     run = run_template("submit_and_verify", startUrl=site.url("/asking"), fields=fields, **inputs)
     assert (run.status, len(site.server.forms)) == (status, sent), run.error
     assert any("Really?" in warning for warning in run.warnings)
+
+
+TICKING = """<p id=clock><script>let n = 0; const tick = () => {
+  clock.textContent = `Now: ${'abcdef'[n++ % 6]}`; fetch("/poll?at=" + Date.now());
+}; tick(); setInterval(tick, 400);</script>"""
+
+
+def test_a_page_that_only_ticks_and_polls_has_not_sent_its_form(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_watch, "REACTION_SECONDS", 0.3)
+    site.server.add("/ticking", DEAD + TICKING)
+    site.server.add("/poll", "")
+    run = run_template("submit_and_verify", startUrl=site.url("/ticking"), fields=[NAME])
+    assert (run.status, run.result["success"]) == ("partial_success", False)
+    assert "apparently not sent" in run.warnings[0]

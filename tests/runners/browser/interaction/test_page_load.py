@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from runners.browser.interaction import page_reader
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, html
@@ -231,6 +232,28 @@ def test_the_ticket_between_reader_and_page_is_not_on_the_page(
       .concat(Object.getOwnPropertySymbols(window).map(String)).filter((n) => /contin/i.test(n))
       + '.'</script><p>Some more words for the page."""
     assert "own: ." in reader.text(page_server.add("/own", f"<!doctype html>{body}"))
+
+
+@pytest.mark.parametrize(
+    ("late", "reason", "says"),
+    [
+        ({"delay": 3600.0}, "no_answer", "did not answer within 1 s"),
+        ({"hang": 3600.0}, "unfinished", "answered, but the page did not finish loading"),
+    ],
+)
+def test_a_server_that_is_late_is_not_a_condition_that_is_too_strict(
+    reader: Reader,
+    page_server: PageServer,
+    monkeypatch: pytest.MonkeyPatch,
+    late: dict[str, float],
+    reason: str,
+    says: str,
+) -> None:
+    monkeypatch.setattr(page_reader, "PARSE_SECONDS", 1.0)
+    failure = reader.failure(page_server.add("/late", html("<p>text</p>" * 99, **late)))
+    assert (failure.code, failure.details["reason"]) == ("NAVIGATION_TIMEOUT", reason)
+    assert says in failure.message
+    assert "condition" not in failure.recovery
 
 
 @pytest.mark.slow

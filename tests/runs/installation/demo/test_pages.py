@@ -15,7 +15,7 @@ import decisions.errors
 import runners.actions.errors
 import runners.errors
 from runners.actions.errors import CdpLost, TextNotShown
-from runners.errors import ToolFailed
+from runners.errors import NothingSent, ToolFailed
 from runs.installation.demo.site import CHAPTERS, PAGES, render_page
 
 HTML_FILES = sorted(PAGES.rglob("*.html"))
@@ -56,11 +56,12 @@ def _errors_with_code(module: ModuleType) -> list[type[Any]]:
 
 
 ERRORS = [*_errors_with_code(runners.errors), *_errors_with_code(runners.actions.errors)]
-# These two share another error's code but are never retried; the rows explain that in words.
+# These share another error's code but are never retried; the rows explain that in words.
 ERRORS_WITH_OWN_CODE = [
     error_class
     for error_class in ERRORS
-    if error_class.code not in SHARED_CODES and error_class not in (CdpLost, TextNotShown)
+    if error_class.code not in SHARED_CODES
+    and error_class not in (CdpLost, NothingSent, TextNotShown)
 ]
 
 
