@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -111,5 +112,6 @@ def read_script(name: str) -> str:
 
 def has_word(answer: str, word: object) -> bool:
     """Return whether the answer has this word or number as a whole."""
+    answer = re.sub(r"(?<=\d)[,'](?=\d{3}\b)", "", answer)  # between thousands
     text = "".join(c if c.isalnum() or c in "-.@" else " " for c in answer)
     return str(word) in [part.strip(".-") for part in text.split()]

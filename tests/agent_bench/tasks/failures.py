@@ -22,23 +22,23 @@ SLOW_S = 7.0  # longer than the time limits of actions that do not navigate
 @bench_task("missing page", kind="failure")
 def missing_page(site: Site, seeded: Seeded) -> Assignment:
     """One of two links leads nowhere; the other one has the answer."""
-    code, first = seeded.code(), seeded.number(0, 1)
-    links = ["<li><a href=/gone>Archive 2025</a></li>", "<li><a href=/kept>Archive 2026</a></li>"]
-    site.add("/", page("Archive", f"<h1>Archive</h1><ul>{links[first]}{links[1 - first]}</ul>"))
-    site.add("/kept", page("2026", f"<h1>2026</h1><p>The number is {code}</p>"))
+    code, (gone, kept) = seeded.code(), seeded.some(("2025", "2026"), 2)
+    links = seeded.order(*(f"<li><a href=/{y}>Archive {y}</a></li>" for y in (gone, kept)))
+    site.add("/", page("Archive", f"<h1>Archive</h1><ul>{links}</ul>"))
+    site.add(f"/{kept}", page(kept, f"<h1>{kept}</h1><p>The number is {code}</p>"))
     return Assignment(
         f"The archive at {site.url}/ has two years. One of their pages is missing: which year, and"
-        " what is the number on the other one?",
+        " what is the number on the other one? Do not name the other year.",
         [
             Open(f"{site.url}/"),
-            Press("Archive 2025", "link"),
+            Press(f"Archive {gone}", "link"),
             Find("status", "404"),
             Back(),
-            Press("Archive 2026", "link"),
+            Press(f"Archive {kept}", "link"),
             Find("number", r"number is (\w+)"),
-            Answer("2025 is missing (404); the number is {number}"),
+            Answer(f"{gone} is missing (404); the number is {{number}}"),
         ],
-        lambda answer: has_word(answer, "2025") and code in answer,
+        lambda answer: has_word(answer, gone) and kept not in answer and code in answer,
     )
 
 
@@ -83,7 +83,7 @@ def slow_page(site: Site, seeded: Seeded) -> Assignment:
         f'Which word is in "{label}" at {site.url}/? It takes a while.',
         [
             Open(f"{site.url}/"),
-            Open(f"{site.url}/slow"),
+            Press(label, "link"),
             Find("word", r"word is (\w+)"),
             Answer("{word}"),
         ],
@@ -119,7 +119,7 @@ def back(site: Site, seeded: Seeded) -> Assignment:
             Find("word", r"word is (\w+)"),
             Answer("{word}"),
         ],
-        lambda answer: words[1] in answer,
+        lambda answer: words[1] in answer and words[0] not in answer,
     )
 
 

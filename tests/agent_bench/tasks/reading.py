@@ -189,6 +189,7 @@ def search_by_script(site: Site, seeded: Seeded) -> Assignment:
         return as_json([name for name in stock if request.query["q"] in name])
 
     codes = [name.split()[1] for name in stock if name.startswith(word)]
+    others = [name.split()[1] for name in stock if not name.startswith(word)]
     return Assignment(
         f'Search for "{word}" at {site.url}/ and answer with the codes of all that is found.',
         [
@@ -199,7 +200,9 @@ def search_by_script(site: Site, seeded: Seeded) -> Assignment:
             Collect("codes", rf"Found {word} (\w+)"),
             Answer(lambda found: " ".join(found["codes"])),
         ],
-        lambda answer: all(code in answer for code in codes),
+        lambda answer: (
+            all(code in answer for code in codes) and not any(code in answer for code in others)
+        ),
     )
 
 

@@ -12,7 +12,7 @@ from tests.agent_bench.solver.intents import (
     Press,
     SwitchTab,
 )
-from tests.agent_bench.task import CITIES, THINGS, Assignment, Seeded, bench_task
+from tests.agent_bench.task import CITIES, THINGS, Assignment, Seeded, bench_task, has_word
 from tests.agent_bench.tasks.layers import SEND, counted
 
 
@@ -161,5 +161,5 @@ def download(site: Site, seeded: Seeded) -> Assignment:
             FindInResult("sold", rf"{city},(\d+)"),
             Answer("{sold}"),
         ],
-        lambda answer: str(wanted) in answer,
+        lambda answer: has_word(answer, wanted),
     )
