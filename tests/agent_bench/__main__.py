@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.agent_bench.catalogue import all_tasks
 from tests.agent_bench.solver.scripted_model import MODELS, ScriptedModel
 from tests.services import redis_server
 from tests.support.agent.model_server import model_server
@@ -57,7 +58,11 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", metavar="TASK", help="name of a task, or kind")
     parser.add_argument("--json", metavar="FILE", help="also write the outcomes to this file")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    known = {name for task in all_tasks() for name in (task.name, task.kind)}
+    if unknown := set(options.only or ()) - known:
+        parser.error(f"no task has this name or kind: {', '.join(sorted(unknown))}")
+    return options
 
 
 def _environment(folder: Path, redis_url: str) -> dict[str, str]:
@@ -84,7 +89,6 @@ def _attempts(options: argparse.Namespace, folder: Path, model: Any) -> Iterator
     from decisions.identity.principals import local_principal
     from runs.worker.worker import WorkerProcess
     from tests.agent_bench.attempt import attempt
-    from tests.agent_bench.catalogue import all_tasks
     from tests.agent_bench.tasks.forms import UPLOADED, UPLOADED_TEXT
 
     (folder / "project" / UPLOADED).write_text(UPLOADED_TEXT)

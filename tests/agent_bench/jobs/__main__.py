@@ -11,7 +11,10 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from tests.agent_bench.jobs import first_ten, new_ten
 from tests.agent_bench.jobs.addresses import Addresses
@@ -21,6 +24,7 @@ from tests.agent_bench.jobs.manual import Manual, serve_manual
 from tests.agent_bench.jobs.right_answers import CHECKS, Facts
 
 JOBS = first_ten.JOBS | new_ten.JOBS
+Job = Callable[[JobHost, Addresses], Any]
 HEAD = f"{'job':>3} {'':<16} {'calls':>5} {'bytes':>7} {'on wire':>8} {'s':>6}  answer\n"
 
 
@@ -28,10 +32,10 @@ def main() -> int:
     """Do the jobs; return 1 if an answer was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.agent_bench.jobs")
     parser.add_argument("--manual", type=Path, required=True)
-    parser.add_argument("--only", help="numbers of jobs, separated by commas")
+    parser.add_argument("--only", type=_numbers, help="numbers of jobs, separated by commas")
     parser.add_argument("--transcripts", type=Path, help="write the messages of each job here")
     options = parser.parse_args()
-    numbers = [int(n) for n in options.only.split(",")] if options.only else list(JOBS)
+    numbers = list(JOBS) if options.only is None else options.only
     sys.stdout.write(HEAD)
     with tempfile.TemporaryDirectory() as home, serve_manual(options.manual) as manual:
         env = host_environment(Path(home))
@@ -42,17 +46,28 @@ def main() -> int:
     return int(not all(right))
 
 
+def _numbers(text: str) -> list[int]:
+    """Return the numbers of jobs in the text of an option; ValueError if there is no such job."""
+    numbers = [int(number) for number in text.split(",")]
+    if unknown := set(numbers) - set(JOBS):
+        raise ValueError(f"no such jobs: {unknown}")
+    return numbers
+
+
+def answer_of(job: Job, env: dict[str, str], counted: Counted, at: Addresses) -> Any:
+    """Do a job with a host of its own; return its answer, or why the host could not go on."""
+    try:
+        with closing(JobHost(env, counted)) as host:
+            return job(host, at)
+    except Exception as error:  # noqa: BLE001 - a lost server or a wrong answer ends this job alone
+        return f"the host was stuck: {error!r}"
+
+
 def _do(number: int, env: dict[str, str], manual: str, options: argparse.Namespace) -> bool:
     """Do one job with a host and a site of its own; print its line."""
     job, counted = JOBS[number], Counted()
     with serve_job_site() as (site, data):
-        host = JobHost(env, counted)
-        try:
-            answer = job(host, Addresses(manual, site.url, closed_port()))
-        except (LookupError, TypeError, ValueError, StopIteration) as error:
-            answer = f"the host was stuck: {error!r}"
-        finally:
-            host.close()
+        answer = answer_of(job, env, counted, Addresses(manual, site.url, closed_port()))
         is_right = CHECKS[number](answer, Facts(Manual(options.manual), site, data))
     shown = "right" if is_right else f"WRONG: {str(answer)[:200]}"
     sys.stdout.write(

@@ -1,6 +1,6 @@
 """An MCP host over stdio that counts what reaches it and keeps a transcript.
 
-It knows `tools/list` and the answers. The bytes of the catalogue are counted apart.
+It knows `tools/list` and the answers. The bytes of the catalogue are not counted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -26,10 +27,10 @@ class Counted:
     """What one job cost.
 
     Attributes:
-        calls: tool calls and reads of resources.
+        calls: tool calls.
         bytes: of the answers as the host's model gets them: texts, and structured content unless
             the text repeats it.
-        wire_bytes: of all messages from the server, as sent; the catalogue apart.
+        wire_bytes: of all messages from the server, as sent, without the catalogue.
         seconds: spent waiting for answers.
     """
 
@@ -37,32 +38,37 @@ class Counted:
     bytes: int = 0
     wire_bytes: int = 0
     seconds: float = 0.0
-    catalogue_bytes: int = 0
     transcript: list[dict[str, Any]] = field(default_factory=list)
 
 
 class JobHost:
     """One connection to a server process of an installation, and the counts of one job."""
 
-    def __init__(self, env: dict[str, str], counted: Counted, *options: str) -> None:
-        self._env, self._options, self.counted = env, options, counted
+    def __init__(self, env: dict[str, str], counted: Counted) -> None:
+        self._env, self.counted = env, counted
         self._id = 0
         self._start()
 
     def _start(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(MANAGE), "mcp_stdio", *self._options],
+            [sys.executable, str(MANAGE), "mcp_stdio"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=self._env,
             cwd=self._env["HOME"],
         )
+        try:
+            self._initialize()
+        except Exception:
+            self.kill()
+            raise
+
+    def _initialize(self) -> None:
         client = {"name": "job-host", "version": "1"}
         params = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}
         self._request("initialize", params)
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        _, size = self._request("tools/list", {})
-        self.counted.catalogue_bytes = size
+        self._request("tools/list", {})
 
     def call(self, name: str, **arguments: Any) -> Any:
         """Call a tool; return its structured content, else the text, read as JSON if it is."""
@@ -77,12 +83,6 @@ class JobHost:
         if structured is not None:
             return structured
         return _parsed("\n".join(texts)) if texts else result
-
-    def read(self, uri: str) -> Any:
-        """Read a resource."""
-        message, wire = self._request("resources/read", {"uri": uri})
-        self._count(wire, wire, {"read": uri, "answer": message})
-        return message.get("result") or message["error"]
 
     def _count(self, wire: int, size: int, entry: dict[str, Any]) -> None:
         self.counted.calls += 1
@@ -103,8 +103,7 @@ class JobHost:
 
     def close(self) -> None:
         """Close the connection as a host that exits does."""
-        if self.process.poll() is None and self.process.stdin is not None:
-            self.process.stdin.close()
+        self._close_pipe(self.process.stdin)
         self._end()
 
     def _end(self) -> None:
@@ -114,7 +113,11 @@ class JobHost:
             self.process.kill()
             self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None and not pipe.closed:
+            self._close_pipe(pipe)
+
+    def _close_pipe(self, pipe: IO[bytes] | None) -> None:
+        if pipe is not None:
+            with suppress(BrokenPipeError):  # the server is gone, and a request was not sent
                 pipe.close()
 
     def _send(self, message: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from tests.agent_bench.site import (
 from tests.agent_bench.task import CITIES, THINGS, Seeded, read_script
 
 SEED = 18
+ADDRESS = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 USER, PASSWORD = "ada", "correct horse 7"
 MENU = (
     "<nav><a href=/>Start</a> <a href=/items>Items</a> <a href=/search>Search</a>"
@@ -264,7 +266,7 @@ def _contact(site: Site, data: JobData) -> None:
     def contact(request: SiteRequest) -> str:
         form, errors = request.form, []
         if request.method == "POST":
-            if "@" not in form.get("mail", ""):
+            if not ADDRESS.fullmatch(form.get("mail", "")):
                 errors.append("Mail: enter an address.")
             if form.get("topic", "") == "":
                 errors.append("Topic: choose one.")

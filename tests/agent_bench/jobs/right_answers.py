@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -162,8 +161,3 @@ CHECKS: dict[int, Callable[[Any, Facts], bool]] = {
     19: lambda answer, facts: _codes(answer, facts, 40, "?slow=1"),
     20: _report,
 }
-
-
-def numbers_in(text: str, pattern: str) -> list[int]:
-    """Return the numbers that a pattern's group finds."""
-    return [int(found) for found in re.findall(pattern, text)]
