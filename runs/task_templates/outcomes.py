@@ -203,37 +203,75 @@ def _limited(warnings: list[str]) -> list[str]:
 
 def common_error(items: Sequence[Mapping[str, Any]], steps: Sequence[StepView]) -> dict[str, Any]:
     """Return the error of a run that read none of its pages: the code that all failures have in
-    common, else STEP_EXECUTION_FAILED; `step` is the first that failed.
+    common, else STEP_EXECUTION_FAILED. It is retryable if one of them is; `step` is the first that
+    failed, or the first that is retryable.
     """
-    failed = failed_step(steps)
-    error = _common_error(items)
-    return error if failed is None else error | {"step": _step_reference(failed)}
+    errors = [item["error"] or {} for item in items]
+    failed = [step for step in steps if step.error is not None]
+    again = [n for n, error in enumerate(errors) if error.get("retryable")]
+    common: dict[str, Any] = {"retryable": bool(again), "recovery": _common_recovery(errors, again)}
+    if len(items) == 1:
+        common |= {
+            "errorCode": errors[0].get("errorCode", "STEP_EXECUTION_FAILED"),
+            "message": str(errors[0].get("message", "No page could be read.")),
+            "details": {**(errors[0].get("details") or {}), "items": _failures(items)},
+        }
+    else:
+        common |= _several(items, errors)
+        common["details"]["retryableItems"] = again
+    if failed:
+        first = next((step for step in failed if (step.error or {}).get("retryable")), failed[0])
+        common["step"] = _step_reference(first)
+    return common
 
 
 def _step_reference(step: StepView) -> dict[str, Any]:
     return {"step": step.index, "name": step.name}
 
 
-def _common_error(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    errors = [item["error"] or {} for item in items]
+def _several(
+    items: Sequence[Mapping[str, Any]], errors: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return errorCode, message and details of the failures of several pages."""
     codes = Counter(error.get("errorCode", "STEP_EXECUTION_FAILED") for error in errors)
-    first = errors[0]
-    failures = [{"url": item["url"], "success": False, "error": item["error"]} for item in items]
-    own_details = (first.get("details") or {}) if len(items) == 1 else {}
-    if len(codes) == 1:
-        return {
-            "errorCode": next(iter(codes)),
-            "message": str(first.get("message", "No page could be read."))
-            if len(items) == 1
-            else f"None of the {len(items)} pages could be read: {first.get('message', '')}",
-            "retryable": bool(first.get("retryable")),
-            "recovery": first.get("recovery", RECOVERY),
-            "details": {**own_details, "items": failures},
-        }
+    first = errors[0].get("message", "")
+    is_same = len({error.get("message") for error in errors}) == 1
+    details: dict[str, Any] = {"items": _failures(items)}
+    if len(codes) > 1:
+        details["causeCodes"] = dict(codes)
     return {
-        "errorCode": "STEP_EXECUTION_FAILED",
-        "message": f"None of the {len(items)} pages could be read, for different reasons.",
-        "retryable": any(error.get("retryable") for error in errors),
-        "recovery": RECOVERY,
-        "details": {"causeCodes": dict(codes), "items": failures},
+        "errorCode": next(iter(codes)) if len(codes) == 1 else "STEP_EXECUTION_FAILED",
+        "message": f"None of the {len(items)} pages could be read"
+        + (f": {first}" if is_same else f" (details.items). The first: {first}"),
+        "details": details,
     }
+
+
+def _common_recovery(errors: Sequence[Mapping[str, Any]], again: Sequence[int]) -> str:
+    """Return what to do about failed pages, of which those at the indexes `again` are retryable."""
+    recoveries = {str(error.get("recovery", RECOVERY)) for error in errors}
+    if len(recoveries) == 1:
+        return recoveries.pop()
+    if not again:
+        return "Reading them again does not help; the recovery of each item says what to do."
+    if len(again) == len(errors):
+        return "Read them again; the recovery of each item says what else may help."
+    return (
+        f"Read again only the {len(again)} of {len(errors)} pages in details.retryableItems; the"
+        " recovery of each other item says what to do."
+    )
+
+
+def _failures(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the failed items, without the recovery that an earlier one with the same code has."""
+    seen: set[tuple[Any, Any]] = set()
+    failures = []
+    for item in items:
+        error = dict(item["error"] or {})
+        recovery = (error.get("errorCode"), error.get("recovery"))
+        if recovery in seen:
+            del error["recovery"]
+        elif "recovery" in error:
+            seen.add(recovery)
+        failures.append({"url": item["url"], "success": False, "error": error or item["error"]})
+    return failures

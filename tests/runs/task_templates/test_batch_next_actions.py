@@ -1,4 +1,4 @@
-"""The next actions that a batch suggests."""
+"""The next actions that a batch suggests, and its error if no page could be read."""
 
 from __future__ import annotations
 
@@ -59,3 +59,45 @@ def test_a_batch_has_no_side_effects_so_no_check_of_them_is_suggested() -> None:
     failed = {"errorCode": "NAVIGATION_FAILED", "message": "gone", "retryable": False}
     failed["details"] = {"url": "https://pages.example/0"}
     assert suggested_actions(step(0, failed)) == []
+
+
+NOT_FOUND = {
+    "errorCode": "STEP_EXECUTION_FAILED",
+    "message": "HTTP status 404",
+    "retryable": False,
+    "recovery": "Correct the address.",
+}
+
+
+def error_of_batch(*steps: StepView) -> dict[str, Any]:
+    inputs = {"urls": [view.input["url"] for view in steps]}
+    error = BatchExtractPages().conclude(inputs, steps).error
+    assert error is not None
+    return dict(error)
+
+
+def test_a_batch_of_which_one_page_is_retryable_says_which() -> None:
+    timed_out = {**TIMEOUT, "recovery": "Try again later."}
+    error = error_of_batch(step(0, NOT_FOUND), step(1, timed_out), step(2, NOT_FOUND))
+    assert (error["retryable"], error["step"]["step"]) == (True, 1)
+    assert error["details"]["retryableItems"] == [1]
+    assert error["recovery"].startswith("Read again only the 1 of 3 pages")
+    recoveries = [item["error"].get("recovery") for item in error["details"]["items"]]
+    assert recoveries == ["Correct the address.", "Try again later.", None]
+
+
+def test_a_batch_of_which_no_page_is_retryable_is_not_retryable() -> None:
+    other = {**PERMANENT_FAILURE, "recovery": "Correct the host name."}
+    error = error_of_batch(step(0, NOT_FOUND), step(1, other))
+    assert (error["retryable"], error["details"]["retryableItems"]) == (False, [])
+    assert "does not help" in error["recovery"]
+    same = error_of_batch(step(0, NOT_FOUND), step(1, NOT_FOUND))
+    assert (same["retryable"], same["recovery"]) == (False, "Correct the address.")
+    assert same["errorCode"] == "STEP_EXECUTION_FAILED"
+    assert same["message"] == "None of the 2 pages could be read: HTTP status 404"
+
+
+def test_a_batch_with_a_retryable_page_after_one_that_is_not_is_retryable() -> None:
+    late = {**NOT_FOUND, "retryable": True, "recovery": "Try again."}
+    error = error_of_batch(step(0, NOT_FOUND), step(1, late))
+    assert (error["errorCode"], error["retryable"]) == ("STEP_EXECUTION_FAILED", True)
