@@ -173,7 +173,8 @@ def sixty_pages(host: JobHost, at: Addresses) -> dict[int, str]:
 
 def codes_after_a_kill(host: JobHost, urls: list[str]) -> dict[int, str]:
     """Submit, be killed, wait, and take the codes out of the texts."""
-    run_id = read_pages(host, *urls, options={"mode": "async", "idempotencyKey": "codes"})
+    key = f"codes of {len(urls)} pages"  # another one for each job
+    run_id = read_pages(host, *urls, options={"mode": "async", "idempotencyKey": key})
     host.restart()
     host.call("wait_task_run", runId=run_id, brief=True)
     found = find(host, run_id, r"Code: (\w+)")
