@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from artifacts.models import Artifact
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
@@ -64,3 +67,22 @@ def test_a_downloaded_file_and_a_file_of_the_project_are_uploaded(
     assert [query.partition("=")[0] for query in got] == names
     stored = Artifact.objects.get(run_id=run_id, kind="download")
     assert (stored.name, stored.workspace_id) == ("bill.csv", run.workspace_id)
+
+
+def test_a_page_is_read_although_the_result_of_its_opening_is_too_long_to_show(
+    model: ModelServer,
+    page_server: PageServer,
+    submit_goal: SubmitGoal,
+    worker: WorkerProcess,
+    agent_settings: Any,
+) -> None:
+    agent_settings.LLM = replace(agent_settings.LLM, context_tokens=4000)
+    page_server.add("/bill", PageResponse(b"a,b\n" * 900, mime="text/csv", headers=ATTACHED))
+    model.script = [Turn("", [Call("task_start", {"url": page_server.url("/bill")})]), complete()]
+    run_id = submit_goal(tools=["task_start"])
+    worker.work()
+    run = Run.objects.get(id=run_id)
+    assert run.status == "succeeded", run.error
+    (started,) = tool_results(model.requests[-1])
+    assert started["truncated"]
+    assert started["page"]["ok"] is True
