@@ -13,6 +13,7 @@ from runners.browser.action_support.cdp_input import NotDispatched, connection_l
 from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.input_strategy import with_input_strategy
 from runners.browser.action_support.task_tab import page_notices, task_tab
+from runners.browser.interaction import page_watch
 from runners.browser.interaction.interactor import Interactor
 from runners.browser.interaction.locator import LocatedElement
 from runners.browser.parameters import ElementReference
@@ -20,6 +21,10 @@ from runners.errors import ElementNotFound, PageCrashed
 from runners.tools.base import ToolContext
 
 LOCATE_MS = 4000
+NO_EFFECT = (
+    "After Enter the page requested nothing and shows nothing new. If it was to search or to send,"
+    " click the button for that."
+)
 BY_SCRIPT = frozenset({"choice", "set"})  # options, dates, sliders: their keys are not uniform
 
 
@@ -39,7 +44,7 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
         try:
             field, warnings = await interactor.fill(target, args.text, is_secret=is_secret)
             if args.submit:
-                await _submit(interactor, field)
+                warnings += await _submit(interactor, field, args.text)
         except PageCrashed as lost:
             if interactor.tab.is_alive:
                 return "text", [_navigation_warning(lost, str(target))]
@@ -62,12 +67,17 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
     return Typed(strategy=strategy, downloads=downloads, warnings=warnings).as_output()
 
 
-async def _submit(interactor: Interactor, field: LocatedElement) -> None:
-    """Press Enter in the field that was filled; raises as `Interactor.press_key`, and CdpLost."""
-    try:
-        await interactor.press_key("Enter", field)
-    except NotDispatched:  # else the field would be filled again without real input
-        raise connection_lost() from None
+async def _submit(interactor: Interactor, field: LocatedElement, text: str) -> list[str]:
+    """Press Enter in the field that was filled; return a warning if that started nothing.
+
+    Raises as `Interactor.press_key`, and CdpLost.
+    """
+    async with page_watch.watched_input(interactor.tab) as has_effect:
+        try:
+            await interactor.press_key("Enter", field)
+        except NotDispatched:  # else the field would be filled again without real input
+            raise connection_lost() from None
+        return [] if await has_effect(text) else [NO_EFFECT]
 
 
 def _navigation_warning(lost: PageCrashed, target: str) -> str:

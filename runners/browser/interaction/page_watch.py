@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
@@ -249,6 +249,26 @@ async def has_begun(tab: Tab, query: str) -> bool:
             return False
         await asyncio.sleep(POLL_SECONDS)
     return True  # of a tab that is not watched nothing is known
+
+
+@contextlib.asynccontextmanager
+async def watched_input(tab: Tab) -> AsyncIterator[Callable[[str], Awaitable[bool]]]:
+    """Watch a tab while the block sends input; yields `has_begun` of this tab, which tells whether
+    the input started anything, also if the page does not answer any more.
+    """
+    with contextlib.suppress(ToolFailed):
+        await watch(tab)
+
+    async def has_effect(text: str) -> bool:
+        with contextlib.suppress(ToolFailed):
+            return await has_begun(tab, text)
+        return True
+
+    try:
+        yield has_effect
+    finally:
+        if tab.submit_watch is not None:
+            tab.submit_watch.stop()
 
 
 async def since_submit(tab: Tab) -> dict[str, bool] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from runners.browser.actions.browser_type import NO_EFFECT
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup
@@ -207,3 +208,32 @@ def test_enter_leaves_the_text_of_a_text_area_unchanged(
     page("type", xpath="//div", text="new", submit=True)
     assert page.evaluate("t.value") == "new\n"
     assert page.evaluate("d.innerText").strip() == "new"
+
+
+CLOCK = "<p id=clock>12:00:00</p><script>let n = 0;" + (
+    "setInterval(() => { clock.textContent = `12:00:${String(n += 1).padStart(2, '0')}` }, 300)"
+    "</script>"
+)
+
+
+def test_an_enter_that_starts_nothing_is_reported(reader: Reader, page_server: PageServer) -> None:
+    page = start_on_markup(
+        reader,
+        page_server,
+        f"{CLOCK}<input><button onclick=\"out.append('Found')\">Search</button><p id=out>",
+    )
+    output = page("type", xpath="//input", text="lamp", submit=True)
+    assert output["warnings"] == [NO_EFFECT]
+
+
+def test_an_enter_that_shows_or_sends_something_is_not_warned_of(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(
+        reader,
+        page_server,
+        "<input onkeydown=\"if (event.key === 'Enter') out.append('Found')\"><p id=out></p>"
+        "<form action=/plain><textarea></textarea><input id=q></form>",
+    )
+    assert "warnings" not in page("type", xpath="//input", text="lamp", submit=True)
+    assert "warnings" not in page("type", xpath="//form/input", text="lamp", submit=True)
