@@ -35,7 +35,7 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
 
     The text also selects options, sets checkboxes and dates. The keyboard is real unless `strategy`
     is dom_input, the field accepts no keys, or real input is not available: then `warnings` say so.
-    `warnings` also say if the page changed the text.
+    `warnings` also say if the page changed the text, or if Enter started nothing.
     """
     target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     is_secret = ctx.mask(args.text) != args.text
