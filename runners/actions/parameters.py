@@ -59,8 +59,10 @@ Within = Annotated[
 class DialogChoice(Closed):
     """Whether to accept a question of the page; `text` answers a prompt, else its default does."""
 
-    accept: StrictBool
-    text: StrictStr | None = Field(default=None, max_length=2000)
+    accept: StrictBool = Field(description="Accept the question, or dismiss it.")
+    text: StrictStr | None = Field(
+        default=None, max_length=2000, description="The answer to a prompt."
+    )
 
 
 Dialog = Annotated[

@@ -254,7 +254,7 @@ def test_a_wait_without_a_time_waits_until_the_run_ends(host: Host) -> None:
 def test_waiting_returns_at_once_for_a_run_that_waits_for_an_answer_and_it_accepts_one(
     host: Host, make_run: Callable[..., Run]
 ) -> None:
-    question = {"type": "answer", "question": "Which one?"}
+    question = {"type": "answer", "question": "Which one?", "expiresAt": 1_900_000_000_000}
     waiting_run = make_run(status="running", ready=False, waiting_for=question)
     shown = call(host, "wait_task_run", runId=waiting_run.id, waitMs=50_000)
     assert shown["waitingFor"] == question
