@@ -3025,6 +3025,17 @@ _TEMPLATES = (
         failing_test=f"{_FORMS}::test_a_page_that_only_ticks_and_polls_has_not_sent_its_form",
     ),
     Guard(
+        "clocks-are-no-next-page",
+        "What a page changes by itself is not taken for the next page of a list",
+        Patch(
+            "runners/browser/tools/read_current_page.py",
+            old='    return change["stays"] or change["pieces"] > MAX_CLOCKS, change["pieces"] > 0\n',
+            new="    return True, False\n",
+        ),
+        failing_test="tests/runs/task_templates/test_paginated_extract.py::"
+        "test_a_clock_is_no_next_page",
+    ),
+    Guard(
         "http-errors-fail",
         "A page with an HTTP error status fails its step",
         Patch(

@@ -49,7 +49,7 @@ const isSelfChanging = (piece, moment) => piece.own >= 1
 const noteNew = (watch, path, shown, moment) => {
   const isNew = watch.sampledAt !== null;
   const [text, at] = [withoutNumbers(shown), isNew ? moment : -Infinity];
-  watch.pieces.set(path, { shown, text, before: isNew ? "" : text, own: 0, changes: isNew ? 1 : 0, grows: true, changedAt: at, shownAt: at, textAt: at });
+  watch.pieces.set(path, { shown, text, shownBefore: isNew ? null : shown, before: isNew ? "" : text, own: 0, changes: isNew ? 1 : 0, grows: true, changedAt: at, shownAt: at, textAt: at });
 };
 const noteChange = (piece, shown, moment, weight) => {
   const text = withoutNumbers(shown ?? "");
@@ -121,6 +121,18 @@ const shownState = () => {
   };
 };
 
+// How many pieces differ, in numbers too, from what was shown at the last watchTexts, and whether one of them stays as it is;
+// null in a document without one.
+const shownChange = () => {
+  const watch = currentTexts();
+  watch.usedAt = now();
+  sampleTexts(watch);
+  const moment = now();
+  if (!watch.isCompared) return { pieces: null, stays: true };
+  const others = [...watch.pieces.values()].filter((piece) => piece.shown !== piece.shownBefore && !isSelfChanging(piece, moment));
+  return { pieces: others.length, stays: others.some(({ shownAt }) => moment - shownAt >= PROOF_MS) };
+};
+
 // The addresses that scripts requested since the document loaded.
 const addressesRequested = () => performance.getEntriesByType("resource")
   .filter(({ initiatorType }) => initiatorType === "fetch" || initiatorType === "xmlhttprequest").map(({ name }) => name);
@@ -129,9 +141,9 @@ const addressesRequested = () => performance.getEntriesByType("resource")
 const watchTexts = ({ learns }) => {
   const watch = currentTexts();
   sampleTexts(watch);
-  Object.assign(watch, { learns, untouchedMs: 0 });
+  Object.assign(watch, { learns, untouchedMs: 0, isCompared: true });
   for (const piece of watch.pieces.values()) {
-    Object.assign(piece, { before: piece.text, changes: 0, grows: true, changedAt: -Infinity, shownAt: -Infinity, textAt: -Infinity });
+    Object.assign(piece, { before: piece.text, shownBefore: piece.shown, changes: 0, grows: true, changedAt: -Infinity, shownAt: -Infinity, textAt: -Infinity });
   }
   return { ...shownState(), requested: addressesRequested() };
 };

@@ -154,7 +154,15 @@ const hashOf = (content) => {
   return `${(high >>> 0).toString(16)}-${(low >>> 0).toString(16)}-${content.length}`;
 };
 
-// A hash of the page's text and links.
+// Texts that are nothing but a time with seconds. If there are more than a few, they belong to what the page lists.
+const TIME_WORDS = /\b(am|pm|utc|gmt|cest|cet|(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?|(jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*)\b/gi;
+const MAX_TIMES = 2;
+const timesShown = () => {
+  const times = [...piecesShown().values()].filter((text) => /\d:\d\d:\d\d/.test(text) && /^[\d\s:.,+/()TZ-]*$/.test(text.replace(TIME_WORDS, "")));
+  return times.length <= MAX_TIMES ? times : [];
+};
+
+// A hash of the page's text and links, without its clocks.
 const fingerprint = () => {
   const content = findRoots(document).map(({ root }) => {
     // Links to this page with other parameters are ignored: they differ even if the page after the last one repeats it.
@@ -163,14 +171,14 @@ const fingerprint = () => {
     const body = nodeKind(root) === DOCUMENT ? bodyOf(root) : null;
     return `${body ? body.innerText : rawText(root)} ${links}`;
   }).join(" ");
-  return { fingerprint: hashOf(content) };
+  return { fingerprint: hashOf(timesShown().reduce((text, time) => text.replace(time, ""), content)) };
 };
 
 const busy = () => ({ busy: isBusy() });
 
 const COMMANDS = {
   index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields,
-  scroll, findText, waitForText, shownState, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, dragDestination,
+  scroll, findText, waitForText, shownState, shownChange, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, dragDestination,
   dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
 };
 // Commands for the located element. If the document was replaced since, there is none.

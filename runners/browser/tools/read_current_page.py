@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +23,10 @@ from runners.network.address import check_address
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
+ANSWER_SECONDS = 4.0
 CHANGE_SECONDS = 4.0
+UNPROVEN_SECONDS = 2.0  # more, until a changed text has held still longer than a clock would
+MAX_CLOCKS = 2  # texts that may be clocks; if more change, the page is another one
 LATE_SECONDS = 24.0  # more, while the page waits for what it requested
 
 
@@ -47,7 +51,13 @@ class ReadCurrentPage(Closed):
         default=None,
         max_length=100,
         description="A fingerprint: wait a few seconds for the page to differ from it, and longer"
-        " while the page requests data.",
+        " while the page requests data. What changes by itself, such as a clock, does not count, if"
+        " the page was read with isCompared.",
+    )
+    is_compared: StrictBool = Field(
+        default=False,
+        alias="isCompared",
+        description="True: the next call compares with this page (`unlike`).",
     )
 
 
@@ -61,8 +71,7 @@ async def read_current_page(args: ReadCurrentPage, ctx: ToolContext) -> Mapping[
     pages with the same text and links.
     """
     async with lease_run_tab(ctx) as tab:
-        if args.unlike is not None:
-            await _wait_for_change(tab, args.unlike)
+        is_other = args.unlike is None or await _wait_for_change(tab, args.unlike)
         reader = PageReader(
             reading_whole(args.extract),
             args.wait_for,
@@ -74,7 +83,9 @@ async def read_current_page(args: ReadCurrentPage, ctx: ToolContext) -> Mapping[
         except ConditionNotMet as failure:
             did = await since_submit(tab)
             raise failure if did is None else failure.after_submit(did) from None
-        page["fingerprint"] = await _fingerprint(tab)
+        page["fingerprint"] = await _fingerprint(tab) if is_other else args.unlike
+        if args.is_compared:
+            await _remember(tab)
         if ctx.trust != "local":
             check_address(page["url"], ctx.trust)
     if args.whole:
@@ -82,25 +93,53 @@ async def read_current_page(args: ReadCurrentPage, ctx: ToolContext) -> Mapping[
     return await fit_content(page, args.extract.max_content_length, ctx.save_artifact)
 
 
-async def _wait_for_change(tab: Tab, fingerprint: str) -> None:
+async def _wait_for_change(tab: Tab, fingerprint: str) -> bool:
+    """Wait for the page to differ from the one with this fingerprint, other than by itself; return
+    whether it does.
+    """
     deadline = time.monotonic() + CHANGE_SECONDS
     await wait_for_next_document(tab, deadline + LATE_SECONDS)
-    while await _fingerprint(tab) == fingerprint:
-        left = deadline - time.monotonic()
-        if left <= 0 and (left <= -LATE_SECONDS or not await _is_busy(tab)):
-            return
+    while True:
+        is_other, may_be_other = await _compare(tab, fingerprint)
+        if is_other:
+            return True
+        late = time.monotonic() - deadline
+        is_unproven = may_be_other and late < UNPROVEN_SECONDS
+        if late >= LATE_SECONDS or (late > 0 and not is_unproven and not await _is_busy(tab)):
+            return False
         await asyncio.sleep(0.1)
+
+
+async def _compare(tab: Tab, fingerprint: str) -> tuple[bool, bool]:
+    """Return whether the page differs from the one with this fingerprint, and whether it may: a few
+    texts differ, which may be clocks.
+    """
+    if await _fingerprint(tab) == fingerprint:
+        return False, False
+    try:
+        change = await run_command(tab, "shownChange", seconds=ANSWER_SECONDS)
+    except ContextLost:
+        return False, True
+    if change["pieces"] is None:  # another document
+        return True, False
+    return change["stays"] or change["pieces"] > MAX_CLOCKS, change["pieces"] > 0
+
+
+async def _remember(tab: Tab) -> None:
+    """Compare the page from now on with what it shows now."""
+    with contextlib.suppress(ContextLost):
+        await run_command(tab, "watchTexts", {"learns": False}, seconds=ANSWER_SECONDS)
 
 
 async def _is_busy(tab: Tab) -> bool:
     try:
-        return bool((await run_command(tab, "busy", seconds=CHANGE_SECONDS))["busy"])
+        return bool((await run_command(tab, "busy", seconds=ANSWER_SECONDS))["busy"])
     except ContextLost:
         return True
 
 
 async def _fingerprint(tab: Tab) -> str:
     try:
-        return str((await run_command(tab, "fingerprint", seconds=CHANGE_SECONDS))["fingerprint"])
+        return str((await run_command(tab, "fingerprint", seconds=ANSWER_SECONDS))["fingerprint"])
     except ContextLost:
         return ""

@@ -149,7 +149,7 @@ class PaginatedExtract(TaskTemplate):
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Go to a page, read it, and find out whether there is a next one."""
         pagination = ctx.inputs["pagination"]
-        args = extract_of(ctx.inputs)
+        args = {**extract_of(ctx.inputs), "isCompared": True}
         args |= waiting_for("pagination.waitFor", pagination.get("waitFor"))
         if step.input["page"] == 1:
             await ctx.call("open_page", {"url": step.input["url"]})

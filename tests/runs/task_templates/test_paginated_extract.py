@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,14 @@ from runners.browser.tools import read_current_page
 from runs.models import Run, RunStep
 from runs.task_templates.builtin.paginated_extract import _more_pages_named
 from tests.support.browser.page_server import PageResponse
-from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector, by_text
+from tests.support.browser.template_sites import (
+    HEAD,
+    RunTemplate,
+    Site,
+    by_selector,
+    by_text,
+    listing,
+)
 from tests.support.runs.worker_rows import error_of
 
 pytest_plugins = ["tests.support.browser.template_fixtures"]
@@ -169,3 +177,70 @@ def test_a_number_of_a_thousand_digits_on_a_page_is_no_number_of_pages() -> None
     text = f"Page 1 of {'9' * 5000}, Page 1 of 3"
     (warning,) = _more_pages_named({"content": {"sections": [{"text": text}]}})
     assert "Page 1 of 3" in warning
+
+
+CLOCKS = {
+    "digits": "<p id=clock><script>setInterval(() => {"
+    " clock.textContent = new Date().toISOString(); }, 60)</script>",
+    "words": "<p id=clock><script>let n = 0; setInterval(() => {"
+    " clock.textContent = `Now: ${'abcdef'[n++ % 6]}`; }, 250)</script>",
+}
+
+
+def pages_of_timed_list(run_template: RunTemplate, site: Site, clock: str) -> list[Any]:
+    """Read a list with a clock whose next page a timer shows, without a request."""
+    timed = SLOW_LIST.replace('fetch("/api/late").then(() => {', "setTimeout(() => {")
+    timed = timed.replace("more.remove();\n});", "more.remove();\n}, 900);")
+    site.server.add("/timed", timed + CLOCKS[clock])
+    pagination = paging(by_selector("#more"), 5)
+    run = run_template("paginated_extract", startUrl=site.url("/timed"), pagination=pagination)
+    return list(result_of(run)["pages"])
+
+
+def test_a_clock_is_no_next_page(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_current_page, "CHANGE_SECONDS", 1.5)
+    pages = pages_of_timed_list(run_template, site, "words")
+    assert ["Item 2" in str(page["content"]) for page in pages] == [False, True]
+
+
+@pytest.mark.slow
+def test_the_time_of_day_is_no_next_page(run_template: RunTemplate, site: Site) -> None:
+    pages = pages_of_timed_list(run_template, site, "digits")
+    assert ["Item 2" in str(page["content"]) for page in pages] == [False, True]
+
+
+@pytest.mark.slow
+def test_a_clock_does_not_hide_that_nothing_changed(
+    run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_current_page, "CHANGE_SECONDS", 0.2)
+    stuck = f"{HEAD}<title>Stuck</title><p>Item<p><button>Next</button>{CLOCKS['words']}"
+    site.server.add("/stuck", stuck)
+    run = run_template(
+        "paginated_extract",
+        startUrl=site.url("/stuck"),
+        pagination=paging(by_selector("button"), 5),
+    )
+    assert result_of(run)["stoppedReason"] == "repeated_page"
+    assert len(result_of(run)["pages"]) == 1
+
+
+@pytest.mark.slow
+def test_a_page_that_repeats_with_another_time_ends_the_list(
+    run_template: RunTemplate, site: Site
+) -> None:
+    pages = listing(2, repeats=True)
+    assert callable(pages)
+
+    def with_clock(query: str) -> PageResponse:
+        page = pages(query)
+        return replace(page, body=page.body + CLOCKS["digits"].encode())
+
+    site.server.add("/circle", with_clock)
+    run = run_template(
+        "paginated_extract", startUrl=site.url("/circle"), pagination=paging(by_text("next"), 8)
+    )
+    result = result_of(run)
+    assert (result["stoppedReason"], len(result["pages"])) == ("repeated_page", 2)
