@@ -151,7 +151,7 @@ class Trial:
             confirmer=confirmer,
             files=fleet.home / "files",
             site=self.site,
-            request_anew=lambda decision: fleet.command(new, "confirm", str(decision), "--renew"),
+            answer_by_command=self._answer_by_command,
         )
         load.call("webhooks", {"url": self.receiver.url, "name": "trial"})
         load.start()
@@ -165,6 +165,19 @@ class Trial:
         self._check_audit("at the end", new)
         self._report(load)
         return self.faults
+
+    def _answer_by_command(self, decision: int) -> None:
+        """Answer a request that a web process could not confirm, with commands of the new version:
+        request it anew, or confirm it if it is one of the new version.
+        """
+        confirm = "confirm", str(decision)
+        try:
+            self.fleet.command(self.new, *confirm, "--renew")
+        except RuntimeError as error:
+            if "has not changed" not in str(error):
+                raise
+            shown = re.findall(r"--shown (\w+)", self.fleet.command(self.new, *confirm))
+            self.fleet.command(self.new, *confirm, "--shown", shown[-1])
 
     def _phases(self, load: Load, seconds: float) -> None:
         fleet, old, new, finished = self.fleet, self.old, self.new, self.finished

@@ -49,10 +49,10 @@ class Load:
         confirmer: str,
         files: Path,
         site: str,
-        request_anew: Callable[[int], object],
+        answer_by_command: Callable[[int], object],
     ) -> None:
         self.fleet, self.files, self.site = fleet, files, site
-        self.request_anew = request_anew
+        self.answer_by_command = answer_by_command
         self.faults: list[str] = []
         self.rounds: Counter[tuple[str, str]] = Counter()
         self.confirmations: Counter[tuple[str, int]] = Counter()  # by phase and how many a run had
@@ -252,7 +252,7 @@ class Load:
             except UnexpectedAnswer as answer:
                 if "invalid_or_expired" not in str(answer):
                     raise
-                self.request_anew(decision)
+                self.answer_by_command(decision)
         raise UnexpectedAnswer(f"{run_id} still asks after {len(decisions)} confirmations")
 
     def talk_to_agent(self) -> None:

@@ -19,7 +19,12 @@ def load(tmp_path: Path) -> Load:
     """Return a load without a fleet's processes, for scenarios that make no requests."""
     fleet = Fleet(tmp_path, {})
     return Load(
-        fleet, token="", confirmer="", files=tmp_path, site="", request_anew=lambda decision: None
+        fleet,
+        token="",
+        confirmer="",
+        files=tmp_path,
+        site="",
+        answer_by_command=lambda decision: None,
     )
 
 
