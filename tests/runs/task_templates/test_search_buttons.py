@@ -88,6 +88,7 @@ NAV_ONLY = f"""{HEAD}<title>Start</title><nav><a href=/other>Search</a></nav><in
 <p id=clock></p><script>{CLOCK}</script>"""
 
 
+@pytest.mark.slow
 def test_a_named_button_is_taken_before_a_link_of_the_menu_with_the_same_words(
     run_template: RunTemplate, site: Site
 ) -> None:

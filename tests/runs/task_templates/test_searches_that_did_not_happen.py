@@ -101,8 +101,11 @@ def test_a_search_whose_request_fails_is_a_failed_search(
     "come",
     [
         "fetch('/api?q=' + words).then(() => show(words));",
-        "fetch('/api', {method: 'POST', body: `q=${words}`}).then(() => show(words));",
-        "setTimeout(() => show(words), 900);",
+        pytest.param(
+            "fetch('/api', {method: 'POST', body: `q=${words}`}).then(() => show(words));",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("setTimeout(() => show(words), 900);", marks=pytest.mark.slow),
     ],
     ids=["request", "body of a request", "timer"],
 )

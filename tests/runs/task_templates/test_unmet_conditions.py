@@ -48,6 +48,7 @@ def test_the_error_names_the_input_and_shows_the_page_and_that_nothing_was_sent(
     assert all(action["args"].get("templateId") != "search_extract" for action in run.next_actions)
 
 
+@pytest.mark.slow
 def test_more_time_for_the_condition_is_suggested_if_the_search_was_sent(
     run_template: RunTemplate, site: Site
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_page_with_a_clock_becomes_stable(run_template: RunTemplate, site: Sit
 GROWING = "setInterval(() => { found.innerHTML += '<li>one more</li>'; }, 100);"
 
 
+@pytest.mark.slow
 def test_a_page_that_never_becomes_stable_names_what_kept_changing(
     run_template: RunTemplate, site: Site
 ) -> None:
