@@ -21,6 +21,7 @@ from runs.models import MessageRole, RunStatus, Task, TaskMessage, TaskStatus
 from runs.submission.answer import MESSAGE_MAX
 
 _STARTS = frozenset({EventType.RUN_STARTED, EventType.RUN_RESUMED})
+_WITH_RESULT = (RunStatus.SUCCEEDED, RunStatus.PARTIAL_SUCCESS, RunStatus.FAILED)
 # Fields of a result that may have the text of the answer; the first one present is used.
 _ANSWER_FIELDS = ("message", "answer", "text")
 
@@ -71,8 +72,15 @@ def _status_after(task: Task, change: Transition) -> TaskStatus:
         return TaskStatus.ONGOING  # suspended for a person
     if start_next_run(task):
         return TaskStatus.RUNNING
-    failed = change.values.get("status") == RunStatus.FAILED
-    return TaskStatus.ERROR if failed else idle_status(task)
+    return TaskStatus.ERROR if _failed(change) else idle_status(task)
+
+
+def _failed(change: Transition) -> bool:
+    """Return whether the task's work failed: not where the run has a result, as that of a failed
+    browser action has; the host goes on from the page.
+    """
+    values = change.values
+    return values.get("status") == RunStatus.FAILED and values.get("result") is None
 
 
 def _uses_browser(event: NewEvent) -> bool:
@@ -110,7 +118,7 @@ def _content_of(change: Transition) -> str:
     waiting_for = change.values.get("waiting_for") or {}
     if waiting_for.get("type") == "answer":
         return storable_text(str(waiting_for["question"]))
-    if change.values.get("status") not in (RunStatus.SUCCEEDED, RunStatus.PARTIAL_SUCCESS):
+    if change.values.get("status") not in _WITH_RESULT or _failed(change):
         return ""
     result, summary = change.values.get("result"), str(change.values.get("result_summary") or "")
     fields = [result.get(name) for name in _ANSWER_FIELDS] if isinstance(result, Mapping) else []

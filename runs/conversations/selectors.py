@@ -125,7 +125,8 @@ def _last_error(task: Task) -> dict[str, Any]:
     """Return {error} of the last failed run of a task with the status error; else {}."""
     if task.status != TaskStatus.ERROR:
         return {}
-    failed = Run.objects.filter(task_id=task.id, status=RunStatus.FAILED).order_by("-ended_at")
+    runs = Run.objects.filter(task_id=task.id, status=RunStatus.FAILED, result__isnull=True)
+    failed = runs.order_by("-ended_at")
     last = failed.values_list("id", "error").first()
     return {"error": {**(last[1] or {}), "runId": last[0]}} if last is not None else {}
 

@@ -83,7 +83,10 @@ def idle_status(task: Task) -> TaskStatus:
 
 
 def status_after_last_run(task: Task) -> TaskStatus:
-    """Return the status of a task without a current run: error if its last run failed."""
+    """Return the status of a task without a current run: error if its last run failed without a
+    result.
+    """
     ended = Run.objects.filter(task_id=task.id, ended_at__isnull=False).order_by("-ended_at")
-    failed = ended.values_list("status", flat=True).first() == RunStatus.FAILED
+    last = ended.values_list("status", "result__isnull").first()
+    failed = last == (RunStatus.FAILED, True)
     return TaskStatus.ERROR if failed else idle_status(task)

@@ -230,8 +230,8 @@ def _outcome_of(run: Mapping[str, Any]) -> Mapping[str, Any]:
             "A person has taken over the page; the action waits until it has been given back.",
             details={"runId": run["runId"], "takenOver": True},
         )
-    if run["status"] == RunStatus.SUCCEEDED:
-        result: Mapping[str, Any] = run["result"]
+    result: Mapping[str, Any] | None = run.get("result")
+    if run["status"] in TERMINAL and result is not None:  # of a failed action too
         return result
     if run["status"] not in TERMINAL:
         raise TaskBusy(

@@ -135,7 +135,16 @@ def test_a_failed_action_is_an_error_with_the_page(browsing: Host, page_server: 
     error, page = (block["text"] for block in result["content"])
     assert json.loads(error)["errorCode"] == "ELEMENT_NOT_FOUND"
     assert "# Sign in" in page
-    assert not Run.objects.filter(status="failed").exists()
+    failed = Run.objects.get(status="failed")
+    run = structured(browsing.call("wait_task_run", {"runId": failed.id}))
+    assert run["status"] == "failed"
+    assert run["error"]["errorCode"] == "ELEMENT_NOT_FOUND"
+    assert "# Sign in" in run["result"]["page"]["text"]
+    assert Task.objects.get(id=failed.task_id).status == "ongoing"
+    assert TaskMessage.objects.get(run_id=failed.id, role="assistant").content.startswith(
+        "browser_click: ELEMENT_NOT_FOUND"
+    )
+    assert browsing.call("browser_observe", {})["result"]["isError"] is False
 
 
 def test_an_action_that_needs_a_confirmation_waits_for_a_person(

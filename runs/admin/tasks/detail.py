@@ -80,7 +80,8 @@ def _seq_of(message: TaskMessage) -> int:
 def _failures(shown: list[TaskMessage]) -> dict[str, dict[str, Any]]:
     """Return the errors of runs without a reply, by the id of the run's last message."""
     last = _last_of_runs(shown)
-    ends = Run.objects.filter(id__in=last, status__in=[RunStatus.FAILED, RunStatus.CANCELED])
+    stopped = [RunStatus.FAILED, RunStatus.CANCELED]
+    ends = Run.objects.filter(id__in=last, status__in=stopped, result__isnull=True)
     names = {"code": "errorCode", "message": "message", "recovery": "recovery"}
     return {
         last[run_id]: {shown: error.get(name) for shown, name in names.items()}

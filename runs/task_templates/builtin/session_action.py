@@ -26,6 +26,12 @@ from runs.task_templates.registry import register
 ACTION, PAGE = "action", "page"  # the kinds of steps
 RESULT_BYTES = 16 * 1024  # of a result; the host's model is not the one that the agent has
 HOST_CALL = "host"  # the id of the call in the task's events
+# Of a run's error, where the action's error does not have them.
+_ERROR: Mapping[str, Any] = {
+    "details": {},
+    "retryable": False,
+    "recovery": "Look at the page as it is now (browser_observe), then decide anew.",
+}
 
 
 class SessionActionInputs(Closed):
@@ -44,8 +50,9 @@ class SessionActionInputs(Closed):
 class SessionAction(TaskTemplate):
     """The action is a step, and so is the observation of the page after it.
 
-    A failed action is a result. If a person had the page meanwhile, an action that changes the page
-    is not performed: the host chose it for the page as it was before.
+    The run of a failed action is failed, and its result has the page. If a person had the page
+    meanwhile, an action that changes the page is not performed: the host chose it for the page as
+    it was before.
     """
 
     template_id = "session_action"
@@ -102,7 +109,9 @@ class SessionAction(TaskTemplate):
         url = (result.get("page") or {}).get("url")
         shown = f"; the page is {url}" if url else ""
         summary = f"{inputs['action']}: {outcome}{shown}"[:500]
-        return Conclusion(RunStatus.SUCCEEDED, result, summary=summary)
+        if result["ok"]:
+            return Conclusion(RunStatus.SUCCEEDED, result, summary=summary)
+        return Conclusion(RunStatus.FAILED, result, error={**_ERROR, **error}, summary=summary)
 
 
 async def _with_tab(ctx: StepContext) -> dict[str, Any]:
