@@ -36,6 +36,7 @@
     ├── NotReady              a dependency of the call is unavailable
     ├── PolicyDenied          a policy rule denied the call, or a person refused it
     └── ConfirmationRequired  a person has to confirm the call first
+        └── RunNeedsConfirmation  the call's run is suspended until then, and makes the call itself
 
 Each API maps these to its own form (config/api_errors.py, mcp_server/protocol/results.py); the
 codes are S0's.
@@ -356,3 +357,13 @@ class ConfirmationRequired(Refused):
     http_status = 202
     retryable = True
     recovery = "Have a person confirm it, then repeat the same call with the same key."
+
+
+class RunNeedsConfirmation(ConfirmationRequired):
+    """A person has to confirm the call; then its run, details.runId, makes it."""
+
+    retryable = False
+    recovery = (
+        "Have a person confirm it; wait_task_run with details.runId returns the outcome. Do not"
+        " repeat the call."
+    )

@@ -92,7 +92,9 @@ class NavigationTimeout(ToolFailed):
 
     code = "NAVIGATION_TIMEOUT"
     retryable = True
-    recovery = "Check that the server works, try again later, raise the timeout, or split the step."
+    recovery = (
+        "Check that the server works, then try again later; raise the timeout if the call has one."
+    )
 
 
 class ConditionNotMet(NavigationTimeout):

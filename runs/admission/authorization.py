@@ -164,6 +164,7 @@ def page_lost_error(request: ToolCallRequest) -> PageLost:
     return PageLost(
         "The page was lost while the run waited for a person; the call was not made.",
         details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": request.step_index},
+        recovery="Open the page again, then decide anew on the call: it had no effect.",
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from decisions.authorization.authorize import display_arguments
 from runners.actions.catalogue import ACTIONS, TYPE
+from runners.errors import ToolFailed
 from runners.invocation.step_call import StepCall
 from runs.agent.journal_view import CALL
 from runs.agent.remote_tools import remote_call
@@ -51,3 +53,16 @@ def end_event_data(step: Mapping[str, Any], output: Mapping[str, Any]) -> dict[s
     """Return the event data of a call's end, from the output that the model gets."""
     code = {} if output["ok"] else {"errorCode": output.get("error", {}).get("code", "")}
     return {"phase": "end", **_call_identity(step), "ok": output["ok"], **code}
+
+
+@contextmanager
+def ending_event(
+    step: Mapping[str, Any], emit: Callable[[str, Mapping[str, Any]], None]
+) -> Iterator[None]:
+    """Write the event of a call's end too where the call ends its step by a failure."""
+    try:
+        yield
+    except ToolFailed as failed:
+        output = {"ok": False, "error": {"code": failed.code}}
+        emit("toolUsed", end_event_data(step, output))
+        raise

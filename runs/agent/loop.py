@@ -31,7 +31,7 @@ from runners.tools.registry import get_tool
 from runs.agent.answer_check import completion_of
 from runs.agent.budget import counts_of, is_budget_exhausted, usage_of
 from runs.agent.call_validation import validate_calls
-from runs.agent.first_call import end_event_data, planned_call, start_event_data
+from runs.agent.first_call import end_event_data, ending_event, planned_call, start_event_data
 from runs.agent.history import count_ended_takeovers
 from runs.agent.journal_view import (
     CALL,
@@ -321,17 +321,23 @@ async def do_call(
     # The event of a planned call is written together with the step's start.
     if not ctx.is_resumed and planned_call(step, inputs) is None:
         ctx.emit("toolUsed", start_event_data(step))
-    if step["tool"] == ASK:
-        answer = ctx.ask_user(step["args"]["question"], suggestions_of(step["args"]))
-        output = {"ok": answer is not None, **_user_answer(answer)}
-    elif step["tool"] == READ_RESULT:
-        output = await read_more(step["args"], ctx)
-    else:
-        output = await _call_tool(step, inputs, journal, ctx)
+    with ending_event(step, ctx.emit):
+        output = await _output_of(step, inputs, journal, ctx)
     if step["tool"] not in ACTIONS:
         output |= await held_up_mark(journal, ctx)
     ctx.emit("toolUsed", end_event_data(step, output))
     return output
+
+
+async def _output_of(
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
+) -> dict[str, Any]:
+    if step["tool"] == ASK:
+        answer = ctx.ask_user(step["args"]["question"], suggestions_of(step["args"]))
+        return {"ok": answer is not None, **_user_answer(answer)}
+    if step["tool"] == READ_RESULT:
+        return await read_more(step["args"], ctx)
+    return await _call_tool(step, inputs, journal, ctx)
 
 
 async def read_page_state(

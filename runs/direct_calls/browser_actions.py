@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from django.db import IntegrityError
 
-from decisions.errors import ConfirmationRequired, InvalidInput, ToolNotFound
+from decisions.errors import InvalidInput, RunNeedsConfirmation, ToolNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
 from runners.actions.catalogue import ACTIONS, TASK_START
@@ -24,12 +24,12 @@ from runners.tools.base import Tool
 from runners.tools.registry import get_tool
 from runs.agent.first_call import start_event_data
 from runs.agent.journal_view import TAKEOVERS_ENDED
-from runs.conversations.errors import TaskBusy
+from runs.conversations.errors import ActionUnfinished, PageTakenOver, SessionWaits
 from runs.conversations.messages import TEMPLATE as AGENT
 from runs.conversations.messages import UserMessage, new_task, title_of
 from runs.direct_calls.as_run import MAX_WAIT_S, START_MS, with_run_scopes
 from runs.direct_calls.refusals import recording_refusals
-from runs.models import TERMINAL, Run, RunStatus, Task, TaskStatus
+from runs.models import TERMINAL, Run, Task, TaskStatus
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run
 from runs.submission.services import submit_run
@@ -66,9 +66,11 @@ async def perform_action(
         InvalidInput: The arguments are invalid, or the action needs a session.
         SessionNotFound, TrustNotAllowed: As `find_session`.
         Forbidden: The caller lacks the scope tools:write, or for an upload artifacts:read.
-        TaskBusy: A person has the page, or has to decide about the session's last action.
+        PageTakenOver: A person has the page.
+        SessionWaits: A person has to decide about the session's last action.
+        ActionUnfinished: The action has not ended yet, or waits until a person gives the page back.
         PolicyDenied: Policy denies the run.
-        ConfirmationRequired: A person has to confirm the action; then its run performs it.
+        RunNeedsConfirmation: A person has to confirm the action; then its run performs it.
     """
     used_session_id, run_id = await in_thread(_submit, principal, name, args, session_id)
     wait_s = min(MAX_WAIT_S, _timeout_ms(name) / 1000 + 2)
@@ -191,10 +193,11 @@ def _check_is_free(task: Task) -> None:
     """Refuse an action while a person has the page or has to decide; other runs are waited for.
 
     Raises:
-        TaskBusy: A person has the page, or has to decide about the session's last action.
+        PageTakenOver: A person has the page.
+        SessionWaits: A person has to decide about the session's last action.
     """
     if task.status == TaskStatus.TAKEOVER:
-        raise TaskBusy(
+        raise PageTakenOver(
             "A person has taken over the page; call again once it has been given back.",
             details={"taskId": task.id, "takenOver": True},
         )
@@ -202,7 +205,7 @@ def _check_is_free(task: Task) -> None:
         task_id=task.id, ended_at__isnull=True, waiting_for__isnull=False
     ).first()
     if waiting is not None:
-        raise TaskBusy(
+        raise SessionWaits(
             "The session's last action waits for a person; wait_task_run returns its outcome.",
             details={"runId": waiting.id, "waitingFor": waiting.waiting_for},
         )
@@ -216,17 +219,17 @@ def _outcome_of(run: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the outcome of a run's action.
 
     Raises:
-        ConfirmationRequired: A person has to confirm it.
+        RunNeedsConfirmation: A person has to confirm it.
     """
     waiting = run.get("waitingFor") or {}
     if waiting.get("type") == "confirmation":
-        raise ConfirmationRequired(
+        raise RunNeedsConfirmation(
             "A person has to confirm this action; then it is performed. wait_task_run returns its"
             " outcome.",
             details={"runId": run["runId"], **_only(waiting, "decisionId", "expiresAt")},
         )
     if waiting:
-        raise TaskBusy(
+        raise ActionUnfinished(
             "A person has taken over the page; the action waits until it has been given back.",
             details={"runId": run["runId"], "takenOver": True},
         )
@@ -234,7 +237,7 @@ def _outcome_of(run: Mapping[str, Any]) -> Mapping[str, Any]:
     if run["status"] in TERMINAL and result is not None:  # of a failed action too
         return result
     if run["status"] not in TERMINAL:
-        raise TaskBusy(
+        raise ActionUnfinished(
             "The action has not ended yet; wait_task_run returns its outcome.",
             details={"runId": run["runId"], "status": run["status"]},
         )

@@ -71,7 +71,8 @@ def canceled_columns(run: Run, *, by: str, reason: str) -> dict[str, Any]:
     """Return the columns of a run that ends by a cancel: the error, with the running step, and the
     next actions: the same submit again, unless a step may have had an effect.
     """
-    message = f"Canceled by {by} while {run.status}." + (f" {reason}" if reason else "")
+    doing = "waiting for a person" if run.waiting_for is not None else run.status
+    message = f"Canceled by {by} while {doing}." + (f" {reason}" if reason else "")
     steps = RunStep.objects.filter(run_id=run.id)
     running = steps.filter(status=StepStatus.STARTED).order_by("index").first()
     at = {"step": {"step": running.index, "name": running.name}} if running else {}

@@ -155,8 +155,15 @@ def test_an_action_that_needs_a_confirmation_waits_for_a_person(
     error = refused(browsing, "browser_click", clickId=click_id(page, 'button "Sign in"'))
     assert error["errorCode"] == "CONFIRMATION_REQUIRED"
     assert error["details"]["decisionId"]
+    assert error["retryable"] is False
+    assert "Do not repeat the call." in error["recovery"]
     waiting = refused(browsing, "browser_observe")
     assert waiting["details"]["runId"] == error["details"]["runId"]
+    assert "onBusy" not in waiting["recovery"]
+    of_run = {"runId": error["details"]["runId"]}
+    assert structured(browsing.call("cancel_task_run", of_run))["success"] is True
+    canceled = structured(browsing.call("wait_task_run", of_run))
+    assert "while waiting for a person" in canceled["error"]["message"]
 
 
 def test_text_of_the_page_cannot_end_its_marks(browsing: Host, page_server: PageServer) -> None:

@@ -14,7 +14,7 @@ from runners.actions.catalogue import ACTIONS, OBSERVE, SWITCH_TAB, TASK_START, 
 from runners.actions.errors import InvalidTaskTab, TaskTabClosed
 from runners.actions.retries import with_retry
 from runners.tools.base import Closed, Effect, ToolResult
-from runs.agent.first_call import end_event_data, start_event_data
+from runs.agent.first_call import end_event_data, ending_event, start_event_data
 from runs.agent.history import count_ended_takeovers
 from runs.agent.journal_view import TAKEOVERS_ENDED
 from runs.agent.pages.page_state import PERSON_HAD_PAGE
@@ -92,7 +92,8 @@ class SessionAction(TaskTemplate):
         event = {"tool": ctx.inputs["action"], "args": args, "toolCallId": HOST_CALL}
         if not ctx.is_resumed:
             ctx.emit("toolUsed", start_event_data(event))
-        output = await _perform(args, ctx)
+        with ending_event(event, ctx.emit):
+            output = await _perform(args, ctx)
         shown = output if output["ok"] else {**output, "error": _coded(output["error"])}
         ctx.emit("toolUsed", end_event_data(event, shown))
         return output
