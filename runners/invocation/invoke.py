@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from decisions.errors import Refused
 from decisions.infra.ids import new_id
 from decisions.infra.trace_context import child_span
 from runners import metrics
@@ -57,7 +58,7 @@ async def _invoke_local(call: ToolCall, ctx: ToolContext) -> ToolResult:
             with contextlib.suppress(TimeoutError):  # _execute reports that no time is left
                 await _within(ctx.deadline, ctx.browser.ready())
         return ToolResult(ok=True, output=await _execute(tool, args, call, ctx))
-    except ToolFailed as failed:
+    except (ToolFailed, Refused) as failed:
         return _failed(failed)
 
 
@@ -144,7 +145,7 @@ def _timed_out(tool: Tool, message: str, *, effect: str) -> ToolFailed:
     return kind(message, details=details)
 
 
-def _failed(failed: ToolFailed) -> ToolResult:
+def _failed(failed: ToolFailed | Refused) -> ToolResult:
     return ToolResult(ok=False, error=failed.as_dict())
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from decisions.errors import Refused
 from decisions.identity.principals import as_trust
 from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import OpenBrowserSession
@@ -78,11 +79,15 @@ class DatabaseRequest:
     result: Future[Any]
 
     def execute(self) -> None:
-        """Call the function; its exception is raised here too, and fails the run."""
+        """Call the function. A tool's failure or a refusal is the step's; any other exception is
+        raised here too, and fails the run.
+        """
         if not self.result.set_running_or_notify_cancel():
             return
         try:
             self.result.set_result(self.function())
+        except (ToolFailed, Refused) as failed:
+            self.result.set_exception(failed)
         except Exception as error:
             self.result.set_exception(error)
             raise

@@ -356,5 +356,5 @@ def _for_caller(target: CallTarget | None, remote: RemoteCall | None) -> CallTar
 def _read_chunk(run: Run, artifact_id: str, offset: int, limit: int) -> dict[str, Any]:
     try:
         return read_chunk_of_run(run_id=run.id, artifact_id=artifact_id, offset=offset, limit=limit)
-    except Refused as refused:  # an answer to the step; the engine would fail the run
+    except Refused as refused:
         return {"error": refused.as_dict()}

@@ -332,6 +332,20 @@ def test_a_host_without_the_scope_gets_no_artifacts(
         host.close()
 
 
+def test_an_upload_of_files_that_may_not_be_read_is_refused(
+    browsing: Host, page_server: PageServer
+) -> None:
+    act(browsing, "task_start", url=page_server.add("/form", "<input type=file>"))
+    for file, message in (
+        ({"path": "notes.txt"}, "files: this run may read no files of a project"),
+        ({"artifactId": "art_1"}, "files: there is no artifact art_1."),
+    ):
+        error = refused(browsing, "browser_upload", xpath="//input", files=[file])
+        assert error["errorCode"] == "INVALID_PARAMETER"
+        assert error["message"].startswith(message)
+        assert error["details"] == {"effect": "none"}
+
+
 def test_a_screenshot_is_a_picture(browsing: Host, page_server: PageServer) -> None:
     act(browsing, "task_start", url=page_server.add("/form", FORM))
     result = browsing.call("browser_screenshot", {})["result"]

@@ -18,7 +18,7 @@ from runners.browser.action_support.task_tab import TaskTab, page_notices, task_
 from runners.browser.errors import browser_errors
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.parameters import ElementReference
-from runners.errors import InvalidTarget
+from runners.errors import InvalidTarget, ToolFailed
 from runners.tools.base import ToolContext
 
 if TYPE_CHECKING:
@@ -73,7 +73,13 @@ async def _read(files: Sequence[UploadedFile], ctx: ToolContext) -> list[FilePay
     read: list[FilePayload] = []
     left = MAX_BYTES
     for file in files:
-        name, data = await ctx.read_upload(artifact_id=file.artifact_id, path=file.path, limit=left)
+        try:
+            name, data = await ctx.read_upload(
+                artifact_id=file.artifact_id, path=file.path, limit=left
+            )
+        except ToolFailed as failed:
+            failed.details = {**failed.details, "effect": "none"}
+            raise
         left -= len(data)
         mime_type = mimetypes.guess_type(name, strict=False)[0] or "application/octet-stream"
         read.append({"name": name, "mimeType": mime_type, "buffer": data})
