@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from runners.actions.catalogue import ACTIONS
+from runners.errors import PageCrashed
 from runners.tools.base import ToolResult
 
 PerformAction = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 Sleep = Callable[[float], Awaitable[None]]
-RETRY_SECONDS = 1.0
+
+
+class PerformWithin(Protocol):
+    """Perform an action within its time limit, or within `timeout_ms` if that is less."""
+
+    def __call__(
+        self, tool: str, args: Mapping[str, Any], /, *, timeout_ms: int | None = None
+    ) -> Awaitable[ToolResult]: ...
+
+
+RETRY_SECONDS = MIN_SECONDS = 1.0
 
 
 def may_retry(name: str, args: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
@@ -26,11 +39,28 @@ def may_retry(name: str, args: Mapping[str, Any], error: Mapping[str, Any]) -> b
 
 
 async def with_retry(
-    perform: PerformAction, name: str, args: Mapping[str, Any], *, pause: Sleep = asyncio.sleep
+    perform: PerformWithin,
+    name: str,
+    args: Mapping[str, Any],
+    *,
+    pause: Sleep = asyncio.sleep,
+    now: Callable[[], float] = time.monotonic,
 ) -> ToolResult:
-    """Perform an action; if it fails and `may_retry` allows it, retry once after a second."""
+    """Perform an action; if it fails and `may_retry` allows it, retry once after a second.
+
+    Both tries and the pause share the action's time limit; what its first try leaves of it must be
+    more than a second. A page that crashed is retried with the whole limit: opening another one
+    counts for none of it.
+    """
+    began = now()
     result = await perform(name, args)
-    if result.ok or not may_retry(name, args, result.error or {}):
+    error = result.error or {}
+    if result.ok or not may_retry(name, args, error):
+        return result
+    left = ACTIONS[name].timeout_ms / 1000 - (now() - began) - RETRY_SECONDS
+    if left < MIN_SECONDS and error.get("errorCode") != PageCrashed.code:
         return result
     await pause(RETRY_SECONDS)
-    return await perform(name, args)
+    if error.get("errorCode") == PageCrashed.code:
+        return await perform(name, args)
+    return await perform(name, args, timeout_ms=math.ceil(left * 1000))

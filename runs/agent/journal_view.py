@@ -72,6 +72,7 @@ class AgentContext(Protocol):
         args: Mapping[str, Any],
         *,
         target_id: str | None = None,
+        timeout_ms: int | None = None,
         remote: RemoteCall | None = None,
     ) -> Awaitable[ToolResult]:
         """Authorize and call a tool; with `remote`, on a runner. Return its result or failure."""

@@ -20,7 +20,7 @@ from runners.actions.errors import (
 from runners.actions.page_preparation import prepare_page
 from runners.actions.readability import is_inline
 from runners.actions.retries import may_retry, with_retry
-from runners.errors import NavigationTimeout, ToolFailed
+from runners.errors import NavigationTimeout, PageCrashed, ToolFailed
 from runners.tools.base import ToolResult
 
 TIMEOUT = NavigationTimeout("late")
@@ -32,11 +32,15 @@ class Script:
     def __init__(self, **answers: Sequence[ToolFailed | dict[str, Any]]) -> None:
         self._answers = {name: list(scripted) for name, scripted in answers.items()}
         self.calls: list[str] = []
+        self.limits: list[int | None] = []
         self.pauses: list[float] = []
 
-    async def act(self, name: str, args: Mapping[str, Any]) -> ToolResult:
+    async def act(
+        self, name: str, args: Mapping[str, Any], /, *, timeout_ms: int | None = None
+    ) -> ToolResult:
         """Return the next scripted answer, or {} if none is left."""
         self.calls.append(name)
+        self.limits.append(timeout_ms)
         remaining = self._answers.get(name.removeprefix("browser_"), [])
         answer = remaining.pop(0) if remaining else {}
         if isinstance(answer, ToolFailed):
@@ -60,6 +64,24 @@ def test_a_retryable_failure_is_retried_once_after_a_second() -> None:
     script = Script(screenshot=[TIMEOUT, TIMEOUT, {"artifactId": "a"}])
     assert not script.retry("browser_screenshot", tabId=7).ok
     assert (script.calls, script.pauses) == (["browser_screenshot"] * 2, [1.0])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "failed", "limits"),
+    [
+        (20.0, TIMEOUT, [None]),
+        (18.5, TIMEOUT, [None]),
+        (6.0, TIMEOUT, [None, 13_000]),
+        (25.0, PageCrashed("x"), [None, None]),
+    ],
+)
+def test_a_retry_fits_into_the_time_limit_of_the_action(
+    seconds: float, failed: ToolFailed, limits: list[int | None]
+) -> None:
+    script, clock = Script(task_start=[failed]), iter((100.0, 100.0 + seconds))
+    retried = with_retry(script.act, "task_start", {}, pause=script.pause, now=lambda: next(clock))
+    assert asyncio.run(retried).ok is (len(limits) == 2)
+    assert script.limits == limits
 
 
 @pytest.mark.parametrize(
