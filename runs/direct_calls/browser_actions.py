@@ -225,7 +225,7 @@ def _outcome_of(run: Mapping[str, Any]) -> Mapping[str, Any]:
     if waiting.get("type") == "confirmation":
         raise RunNeedsConfirmation(
             "A person has to confirm this action; then it is performed. wait_task_run returns its"
-            " outcome.",
+            f" outcome. {waiting.get('question', '')}".rstrip(),
             details={"runId": run["runId"], **_only(waiting, "decisionId", "expiresAt")},
         )
     if waiting:

@@ -37,6 +37,7 @@ from runs.admission.authorization import (
     trust_of,
 )
 from runs.admission.first_call import FirstCall
+from runs.admission.shown_page import with_shown_page
 from runs.admission.step_calls import admit_call
 from runs.admission.targets import CallTarget
 from runs.admission.uploads import read_upload
@@ -201,6 +202,8 @@ class StepRun:
             if authorization is None:
                 raise TakenOver(request)
             request = replace(request, target_state=authorization.target_state)
+            shown = partial(with_shown_page, request=request, journal=self.earlier)
+            request = await self.query_run(shown)
             raise NeedsPerson(request, authorization)
         if isinstance(target, ToolFailed | Refused):
             return {"error": target.as_dict()}

@@ -17,6 +17,7 @@ from django.db import transaction
 from decisions.audit.record import AuditEvent
 from decisions.authorization import authorize
 from decisions.infra.clock import to_ms
+from runs.admission.shown_page import subject_of
 from runs.events.types import EventType
 from runs.failpoints import hit
 from runs.journal import writer
@@ -115,7 +116,8 @@ def _waiting_for(run: Run, wait: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
     return {
         "type": "confirmation",
         "decisionId": confirmation.decision_id,
-        "question": f"May {wait.request.tool} be called ({run.template_id}, {step})?"
+        "question": f"May {wait.request.tool} be called{subject_of(wait.request)}"
+        f" ({run.template_id}, {step})?"
         f" {authorization.asks_again}".rstrip(),
         "expiresAt": to_ms(confirmation.expires_at),
     }

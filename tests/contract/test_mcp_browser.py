@@ -12,8 +12,10 @@ import httpx
 import orjson
 import pytest
 
+from decisions.authorization.decision_pages import as_text, decision_page
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
+from decisions.models import Decision
 from mcp_server.http.application import McpApplication
 from mcp_server.toolsets import browser
 from runners.actions.catalogue import ACTIONS
@@ -154,9 +156,15 @@ def test_an_action_that_needs_a_confirmation_waits_for_a_person(
     create_rule(RuleFields("confirm", tool="browser_click", reason="of a test"), actor="test")
     error = refused(browsing, "browser_click", clickId=click_id(page, 'button "Sign in"'))
     assert error["errorCode"] == "CONFIRMATION_REQUIRED"
-    assert error["details"]["decisionId"]
     assert error["retryable"] is False
     assert "Do not repeat the call." in error["recovery"]
+    decision = Decision.objects.get(id=error["details"]["decisionId"])
+    shown = as_text(decision_page(decision))
+    assert 'button "Sign in"' in shown
+    assert page_server.url("/form") in shown
+    question = Run.objects.get(id=error["details"]["runId"]).waiting_for["question"]
+    assert f'] button "Sign in" of the page Form, {page_server.url("/form")}' in question
+    assert error["message"].endswith(question)
     waiting = refused(browsing, "browser_observe")
     assert waiting["details"]["runId"] == error["details"]["runId"]
     assert "onBusy" not in waiting["recovery"]

@@ -1,0 +1,114 @@
+"""What the page showed when a browser action was chosen: shown to the person who confirms it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from decisions.authorization.authorize import ToolCallRequest
+from decisions.presentation.visible_text import revealed
+from runners.actions.catalogue import ACTIONS, OBSERVE
+from runs.agent.journal_view import CALL, PAGE
+from runs.models import Run
+
+ELEMENTS = {"clickId": "element", "toClickId": "toElement"}  # argument, field of its line
+RUNS = 10  # of the session, before this one
+LINE_CHARS, TITLE_CHARS = 300, 100
+Observed = tuple[Any, Mapping[str, Any], bool]
+
+
+class EndedStep(Protocol):
+    """A step in the journal, as its row or as the template's `StepView`."""
+
+    @property
+    def input(self) -> Mapping[str, Any]:
+        """The planned input."""
+
+    @property
+    def output(self) -> Mapping[str, Any] | None:
+        """The output, once the step succeeded."""
+
+
+def with_shown_page(
+    run: Run, request: ToolCallRequest, journal: Sequence[EndedStep]
+) -> ToolCallRequest:
+    """Return the request of a browser action with what a person needs to decide on it: the newest
+    observation's title and address of the page, and its lines of the elements that the action
+    names. On the run's database thread.
+
+    Args:
+        journal: the run's steps before this one.
+    """
+    tab_id = request.args.get("tabId")
+    if request.tool not in ACTIONS or tab_id is None:
+        return request
+    shown: dict[str, str] = {}
+    for tab, page, is_continued in _observations(run, journal):
+        if tab != tab_id:
+            continue
+        title = str(page.get("title", ""))[:TITLE_CHARS] or "without a title"
+        shown.setdefault("page", f"{title}, {page.get('url')}")
+        for name, field in ELEMENTS.items():
+            if field not in shown and (line := _line_of(request.args.get(name), page)):
+                shown[field] = line
+        if not is_continued:
+            break
+    masked = request.args if request.display_args is None else request.display_args
+    return replace(request, shown_args={**request.args, **shown}, display_args={**masked, **shown})
+
+
+def subject_of(request: ToolCallRequest) -> str:
+    """Return on which element and page a call works, for the question to a person; else ""."""
+    shown = request.shown_args if request.tool in ACTIONS and request.shown_args else {}
+    if "page" not in shown:
+        return ""
+    named = " and ".join(str(shown[field]) for field in ELEMENTS.values() if field in shown)
+    return revealed(f"{f' on {named}' if named else ''} of the page {shown['page']}"[:1000])
+
+
+def _line_of(number: Any, page: Mapping[str, Any]) -> str:
+    """Return the line of the element with this clickId; all, if a text of the page looks like it.
+    The star of a new element is left out.
+    """
+    if not isinstance(number, int | float):
+        return ""
+    line = re.compile(rf"\[{int(number)}\]\*? .+")
+    found = [match[0][:LINE_CHARS] for match in line.finditer(str(page.get("text", "")))]
+    return " or ".join(one.replace("]* ", "] ", 1) for one in found[:3])
+
+
+def _observations(run: Run, journal: Sequence[EndedStep]) -> Iterator[Observed]:
+    """Yield (tabId, observation, whether it continues the one before), the newest first."""
+    yield from _of_journal(journal)
+    if run.task_id is None:
+        return
+    before = Run.objects.filter(task_id=run.task_id, created_at__lt=run.created_at)
+    for earlier in before.exclude(pk=run.pk).order_by("-created_at", "-id")[:RUNS]:
+        yield from _of_session(earlier)
+        yield from _of_journal(list(earlier.steps.order_by("index")))
+
+
+def _of_session(run: Run) -> Iterator[Observed]:
+    """Yield what a host's action observed."""
+    result = run.result if isinstance(run.result, Mapping) else {}
+    page = result.get("page")
+    if isinstance(page, Mapping):
+        yield result.get("tabId"), page, False
+    elif run.inputs.get("action") == OBSERVE.name and isinstance(result.get("result"), Mapping):
+        is_continued = run.inputs.get("args", {}).get("from") is not None
+        yield result.get("tabId"), result["result"], is_continued
+
+
+def _of_journal(journal: Sequence[EndedStep]) -> Iterator[Observed]:
+    """Yield what an agent observed."""
+    for entry in reversed(journal):
+        output, kind = entry.output or {}, entry.input.get("kind")
+        if kind == PAGE and "observation" in output:
+            tab = output.get("newTab", entry.input)["tabId"]
+            yield tab, output["observation"], False
+        elif kind == CALL and entry.input.get("tool") == OBSERVE.name and output.get("ok"):
+            args, result = entry.input["args"], output.get("result")
+            if isinstance(result, Mapping):
+                yield args.get("tabId"), result, args.get("from") is not None
