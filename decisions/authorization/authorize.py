@@ -37,6 +37,7 @@ from decisions.validation.storable import storable
 
 DISPLAY_MAX_CHARS = 65_536  # JSON characters of the arguments in lists and records
 _CHANGED = "What it works on has changed since an earlier confirmation was requested."
+_UNREADABLE = "What an earlier confirmation was requested for cannot be read."
 _NOT_GENUINE = (
     "The confirmation of decision {} does not count: no valid answer of a person is stored."
 )
@@ -217,9 +218,9 @@ def _is_forged(confirmation: Confirmation, call: ToolCallRequest) -> bool:
 
 def _with_found(confirmation: Confirmation, verdict: Verdict) -> Authorization:
     """Return the authorization of the call that a confirmation is for."""
-    if verdict.decision == "confirm" and _is_outdated(confirmation):
+    if verdict.decision == "confirm" and (reason := _why_outdated(confirmation)):
         older = confirmation.decision_id
-        return Authorization(verdict, "confirm", supersedes=older, asks_again=_CHANGED)
+        return Authorization(verdict, "confirm", supersedes=older, asks_again=reason)
     if verdict.decision == "allow":  # the rule was relaxed; a person's refusal still holds
         refused = confirmation if confirmation.status == ConfirmationStatus.REFUSED else None
         return Authorization(verdict, "deny" if refused else "allow", refused)
@@ -229,12 +230,16 @@ def _with_found(confirmation: Confirmation, verdict: Verdict) -> Authorization:
     return Authorization(verdict, "deny" if denied else "confirm", confirmation)
 
 
-def _is_outdated(confirmation: Confirmation) -> bool:
-    """Tell whether what the call works on has changed since its confirmation was requested."""
+def _why_outdated(confirmation: Confirmation) -> str:
+    """Return why the call needs a new confirmation: what it works on has changed since this one was
+    requested, or what that was cannot be read. Empty: it needs none.
+    """
     if confirmation.status in _NEGATIVE or confirmation.used_at is not None:
-        return False
-    basis = current_basis(confirmation.decision)
-    return basis is not None and basis != stored_basis(confirmation.decision)
+        return ""
+    basis, stored = current_basis(confirmation.decision), stored_basis(confirmation.decision)
+    if basis is None or basis == stored:
+        return ""
+    return _UNREADABLE if stored is None else _CHANGED
 
 
 def confirmed_basis(confirmation: Confirmation | None) -> str | None:

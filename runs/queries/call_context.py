@@ -43,7 +43,7 @@ from runs.task_templates.registry import get_template
 STEPS = 10  # of the run's steps before the call
 DIFF_MAX = 262_144  # characters
 _DIFF_S = 2.0
-UNREADABLE = "unreadable"  # basis of a call that would fail; equals no digest
+UNREADABLE = "unreadable"  # basis of a call that would fail or cannot be read; equals no digest
 _EFFECTS = {
     Effect.READ: "reads only",
     Effect.AT_LEAST_ONCE: "changes something; may be repeated after a crash",
@@ -76,23 +76,23 @@ def context_of_decision(decision: Decision) -> CallContext:
 def basis_of_decision(decision: Decision) -> str | None:
     """Return the digest of what the preview of a call is computed from now: the script with those
     that run before and after it, the content of the file or snapshot, or the rows of a request.
-    None for a call without such a preview.
+    None for a call without such a preview, `UNREADABLE` if the call's arguments cannot be read.
     """
     if decision.tool not in _BASES and not is_request(decision):
         return None
     run = Run.objects.filter(id=decision.run_id).first() if decision.run_id else None
     row = ExecutionTarget.objects.filter(id=decision.target_id or "").first()
     tool = _local_tool(decision, row)
+    if tool is None and not is_request(decision):
+        return None
     try:
         args = open_arguments(decision)
-        if is_request(decision):
+        if tool is None or is_request(decision):
             return basis_of_request(decision.tool, args)
-        if tool is None or not _is_valid(tool, args):
+        if not _is_valid(tool, args):
             return None
         return _BASES[tool.name](_workspace(decision, run, tool), args)
-    except CannotBeShown:
-        return None
-    except (Refused, ToolFailed):
+    except (CannotBeShown, Refused, ToolFailed):
         return UNREADABLE
 
 

@@ -723,8 +723,8 @@ _DECIDING = (
         "A confirmed call whose file or script has changed needs a new confirmation",
         Patch(
             _AUTHORIZE,
-            old='if verdict.decision == "confirm" and _is_outdated(confirmation):',
-            new="if False:",
+            old='if verdict.decision == "confirm" and (reason := _why_outdated(confirmation)):',
+            new='if (reason := "x") == "":',
         ),
         failing_test=f"{_PREVIEWS}::test_a_changed_preview_needs_a_new_confirmation[replace]",
     ),

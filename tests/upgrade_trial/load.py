@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import statistics
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ class Load:
 
     Attributes:
         faults: the rounds that failed; after `stop` also the scenarios that had no round in a
-            phase, and those that did not end.
+            phase that lasted at least two of their usual rounds, and those that did not end.
         rounds: how many rounds were successful, by phase and scenario.
     """
 
@@ -61,10 +62,13 @@ class Load:
         self._tokens = {"caller": token, "confirmer": confirmer}
         self._number = itertools.count()
         self._stopping = threading.Event()
-        self._client = httpx.Client(timeout=70)
+        # The servers close connections that are idle for 5 s, which must not meet a request.
+        self._client = httpx.Client(timeout=70, limits=httpx.Limits(keepalive_expiry=2.0))
         self._threads: list[threading.Thread] = []
         self._phase = "start"
-        self._missing: set[tuple[str, str]] = set()  # phases and scenarios that need a round still
+        self._began_at: dict[str, float] = {}  # of each phase
+        self._lasted_s: defaultdict[str, list[float]] = defaultdict(list)  # rounds, with pauses
+        self._missing: set[tuple[str, str]] = set()  # phases and scenarios without a round yet
 
     def start(self) -> None:
         """Repeat all scenarios but those that need a policy rule."""
@@ -94,24 +98,39 @@ class Load:
             thread.start()
 
     def begin(self, phase: str) -> None:
-        """Begin a phase, in which each scenario that was started has to have a round."""
+        """Begin a phase, in which each scenario that was started has to have a round, unless the
+        phase is too short for it.
+        """
         self._phase = phase
+        self._began_at[phase] = time.monotonic()
         self._missing |= {(phase, thread.name) for thread in self._threads}
 
     def stop(self, *, within_s: float = END_S * 3) -> None:
         """Let every scenario come to its end; add what is missing to the faults."""
         self._stopping.set()
-        deadline = time.monotonic() + within_s
+        stopped_at = time.monotonic()
+        deadline = stopped_at + within_s
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
                 self.faults.append(f"{thread.name} has not ended within {within_s:.0f} s")
-        self.faults += [f"[{phase}] no round of {name}" for phase, name in sorted(self._missing)]
+        began = [*self._began_at.items(), ("stopped", stopped_at)]
+        for (phase, began_at), (_, ended_at) in itertools.pairwise(began):
+            for name in sorted(name for one, name in self._missing if one == phase):
+                if ended_at - began_at >= self._needed_s(name):
+                    self.faults.append(f"[{phase}] no round of {name}")
+
+    def _needed_s(self, name: str) -> float:
+        """Return how long a phase must last so that a scenario has time for a round: two of its
+        usual ones, because one may have begun before. 0 if none was ever successful.
+        """
+        lasted = self._lasted_s[name]
+        return 2 * statistics.median(lasted) if lasted else 0.0
 
     def _repeat(self, scenario: Callable[[], None], pause_s: float) -> None:
         name = scenario.__name__
         while not self._stopping.is_set():
-            phase = self._phase
+            phase, began_at = self._phase, time.monotonic()
             try:
                 scenario()
             except Exception as error:  # noqa: BLE001 - whatever a caller meets is a fault
@@ -120,6 +139,7 @@ class Load:
                 print("  fault", text, flush=True)
             else:
                 self.rounds[phase, name] += 1
+                self._lasted_s[name].append(time.monotonic() - began_at + pause_s)
                 self._missing -= {(phase, name), (self._phase, name)}
             self._stopping.wait(pause_s)
 

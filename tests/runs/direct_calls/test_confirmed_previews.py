@@ -14,9 +14,10 @@ import pytest
 from django.conf import settings
 
 from decisions.authorization.decision_pages import as_text, decision_page
+from decisions.authorization.genuine_answers import Answer, answer_mac
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
-from decisions.models import Decision
+from decisions.models import Confirmation, Decision
 from runners.workspace import call_context
 from runners.workspace.tools import execute_command, replace_in_file, write_to_file
 from runs.models import Run
@@ -118,15 +119,72 @@ def test_a_change_after_the_call_started_is_found_by_the_tool(
     assert is_unchanged(project)
 
 
-def test_a_run_whose_confirmed_file_has_changed_waits_for_a_new_confirmation(
-    idle_worker: WorkerProcess, project: Path, principal: Principal, change: Change
+@CALLS
+def test_a_confirmed_call_whose_basis_cannot_be_read_needs_a_new_confirmation(
+    api: httpx.Client, project: Path, change: Change, tool: str, args: dict[str, Any]
 ) -> None:
+    number = post(api, tool, args).json()["error"]["details"]["decisionId"]
+    store_as_older_version(number, arguments=None)
+    again = post(api, tool, args)
+    assert again.status_code == 202, again.text
+    assert "cannot be read" in again.json()["error"]["message"]
+    newer = again.json()["error"]["details"]["decisionId"]
+    assert newer != number
+    confirm(decision_id=newer, by="admin:ann", how="admin")
+    assert post(api, tool, args).status_code == 200
+
+
+@pytest.mark.parametrize("arguments", [None, b"of another key"])
+def test_a_run_whose_confirmed_basis_cannot_be_read_waits_for_a_new_confirmation(
+    idle_worker: WorkerProcess,
+    project: Path,
+    principal: Principal,
+    change: Change,
+    arguments: bytes | None,
+) -> None:
+    before = (project / SCENE).read_text()
+    run_id = submit_replace(principal)
+    idle_worker.work()
+    first = decision_id(Run.objects.get(id=run_id))
+    store_as_older_version(first, arguments=arguments)
+    idle_worker.work()
+    run = Run.objects.get(id=run_id)
+    assert (run.status, run.error) == ("running", None)
+    assert (decision_id(run) != first, (project / SCENE).read_text()) == (True, before)
+    confirm(decision_id=decision_id(run), by="admin:ann", how="admin")
+    idle_worker.work()
+    assert Run.objects.get(id=run_id).status == "succeeded"
+
+
+def submit_replace(principal: Principal) -> str:
+    """Submit a run with a call that a rule has confirmed."""
     create_rule(RuleFields("confirm", tool="replace_in_file", reason="risky"), actor="test")
     calls = {"calls": [{"name": "replace_in_file", "args": REPLACE}]}
     options = {"mode": "async"}
-    run_id = submit_run(
+    return submit_run(
         principal=principal, template_id="call_tools", inputs=calls, options=options
     ).run_id
+
+
+def store_as_older_version(number: int, *, arguments: bytes | None) -> None:
+    """Confirm a call, and replace its stored arguments by what this version cannot read."""
+    confirm(decision_id=number, by="admin:ann", how="admin")
+    Decision.objects.filter(pk=number).update(sealed_arguments=arguments)
+    confirmation = Confirmation.objects.select_related("decision").get(decision_id=number)
+    answer = Answer(
+        confirmation.status,
+        confirmation.decided_at,
+        confirmation.decided_by,
+        confirmation.decided_how,
+    )
+    confirmation.answer_mac = answer_mac(confirmation, answer)
+    confirmation.save(update_fields=["answer_mac"])
+
+
+def test_a_run_whose_confirmed_file_has_changed_waits_for_a_new_confirmation(
+    idle_worker: WorkerProcess, project: Path, principal: Principal, change: Change
+) -> None:
+    run_id = submit_replace(principal)
     idle_worker.work()
     first = decision_id(Run.objects.get(id=run_id))
     confirm(decision_id=first, by="admin:ann", how="admin")
