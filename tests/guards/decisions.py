@@ -729,6 +729,16 @@ _DECIDING = (
         failing_test=f"{_PREVIEWS}::test_a_changed_preview_needs_a_new_confirmation[replace]",
     ),
     Guard(
+        "unreadable-basis-needs-new-confirmation",
+        "A confirmed call whose stored basis cannot be read needs a new confirmation",
+        Patch(
+            "runs/queries/call_context.py",
+            old="    except (CannotBeShown, Refused, ToolFailed):\n        return UNREADABLE",
+            new="    except (CannotBeShown, Refused, ToolFailed):\n        return None",
+        ),
+        failing_test=f"{_PREVIEWS}::test_a_confirmed_call_whose_basis_cannot_be_read_needs_a_new_confirmation[replace]",
+    ),
+    Guard(
         "changed-preview-is-not-confirmed",
         "A call whose file or script has changed cannot be confirmed on its page",
         Patch(

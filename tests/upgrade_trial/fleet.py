@@ -125,6 +125,10 @@ class Fleet:
         """Return one of the web processes that take requests."""
         return random.choice(self._webs)
 
+    def takes_requests(self, web: Process) -> bool:
+        """Tell whether a web process takes requests still, and was not taken out to be stopped."""
+        return web in self._webs
+
     def web_of(self, version: Version) -> Process | None:
         """Return the web process of a version, if it takes requests."""
         return next((web for web in self._webs if web.version == version), None)

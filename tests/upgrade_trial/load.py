@@ -146,12 +146,21 @@ class Load:
     # --- requests -------------------------------------------------------------------------------
 
     def call(self, path: str, body: Any = None, *, who: str = "caller", ok: int = 299) -> Any:
-        """Call the API of one of the web processes."""
+        """Call the API of one of the web processes.
+
+        A process that stops resets connections from which it has not read a request. Only then, and
+        only a request that may be repeated, is made again, to another process.
+        """
         web = self.fleet.web()
         headers = {"Authorization": f"Bearer {self._tokens[who]}"}
         url = f"{web.address}/api/v1/{path}"
         method = "GET" if body is None else "POST"
-        answer = self._client.request(method, url, json=body, headers=headers)
+        try:
+            answer = self._client.request(method, url, json=body, headers=headers)
+        except (httpx.ConnectError, httpx.ReadError):
+            if self.fleet.takes_requests(web) or not may_be_repeated(body):
+                raise
+            return self.call(path, body, who=who, ok=ok)
         if answer.status_code > ok:
             raise UnexpectedAnswer(f"{web.name} {path} {answer.status_code}: {answer.text[:600]}")
         return answer.json()
@@ -388,6 +397,14 @@ class Load:
             raise UnexpectedAnswer(f"{web.name}: the stream of {run_id} has the events {ids}")
         self.delays.setdefault(self._phase, []).append(last_gap)
         self.succeed(run_id)
+
+
+def may_be_repeated(body: Any) -> bool:
+    """Tell whether a request only reads, or has an idempotency key."""
+    if body is None:
+        return True
+    keys = body.keys() | body.get("options", {}).keys()
+    return not keys.isdisjoint({"idempotencyKey", "idempotency_key"})
 
 
 def answer_turn(request: ModelRequest) -> Turn:

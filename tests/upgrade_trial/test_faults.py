@@ -8,7 +8,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.upgrade_trial.fleet import Fleet, Version
@@ -107,6 +110,27 @@ def test_a_scenario_that_does_not_end_is_a_fault(load: Load) -> None:
     load.stop(within_s=0.01)
     goes_on.set()
     assert load.faults == ["wait has not ended within 0 s"]
+
+
+@pytest.mark.parametrize("is_stopping", [False, True])
+@pytest.mark.parametrize("body", [None, {"idempotencyKey": "k"}, {"content": "blue"}])
+def test_a_reset_is_a_fault_unless_the_process_stops_and_the_request_may_be_repeated(
+    load: Load, monkeypatch: pytest.MonkeyPatch, is_stopping: bool, body: Any
+) -> None:
+    def request(*args: object, **more: object) -> httpx.Response:
+        if next(resets, False):
+            raise httpx.ReadError("[Errno 104] Connection reset by peer")
+        return httpx.Response(200, json={"answered": True})
+
+    resets, web = iter([True]), SimpleNamespace(address="http://x", name="new serve 0")
+    monkeypatch.setattr(load._client, "request", request)
+    monkeypatch.setattr(load.fleet, "web", lambda: web)
+    monkeypatch.setattr(load.fleet, "_webs", [] if is_stopping else [web])
+    if is_stopping and body != {"content": "blue"}:
+        assert load.call("runs", body) == {"answered": True}
+    else:
+        with pytest.raises(httpx.ReadError):
+            load.call("runs", body)
 
 
 def test_a_process_that_ends_by_itself_is_a_fault(version: Version, tmp_path: Path) -> None:
