@@ -48,6 +48,7 @@ ACTIONS = (
     "synthetic_input",
     "changes",
     "drag",
+    "forms",
     "commands",
 )
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from runners.browser.errors import ContextLost
+from runners.browser.interaction.form_watch import FormBefore
 from runners.browser.interaction.locator import run_command
 from runners.browser.session.tab import Tab
 from runners.errors import NavigationTimeout, SearchNotConfirmed, ToolFailed
@@ -85,6 +86,7 @@ class SubmitWatch:
         known: the signatures of requests that the page sent before, by itself.
         sent: the requests since then, with the texts that may have a query.
         has_sent: one of them may have sent a form, and is not known.
+        form: the form that was filled; None if none was.
     """
 
     tab: Tab
@@ -93,6 +95,7 @@ class SubmitWatch:
     sent: dict[object, _Sent] = field(default_factory=dict)
     signatures: set[str] = field(default_factory=set)
     has_sent: bool = False
+    form: FormBefore | None = None
 
     def on_request(self, request: Request) -> None:
         """Record a request with the texts that may have the query."""

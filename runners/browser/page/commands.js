@@ -177,7 +177,7 @@ const fingerprint = () => {
 const busy = () => ({ busy: isBusy() });
 
 const COMMANDS = {
-  index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields,
+  index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields, shownForm,
   scroll, findText, waitForText, shownState, shownChange, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, dragDestination,
   dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
 };

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
+from runners.browser.interaction.form_watch import form_shown_again
 from runners.browser.interaction.locator import run_command
 from runners.browser.interaction.page_reader import PageReader
 from runners.browser.interaction.page_watch import has_reacted
@@ -35,8 +36,9 @@ async def wait_for(args: WaitFor, ctx: ToolContext) -> Mapping[str, Any]:
 
     If the condition does not become true, `met` is false; that is not a failure. Returns met (null
     without a condition), url, title, pageType, httpStatus, warnings, refusedFields[] {field, says}:
-    fields that the page marks as wrong, and reacted: whether the page requested or showed anything
-    since watch_page (null without that).
+    fields that the page marks as wrong, and, of a page that watch_page watched, reacted: whether it
+    requested or showed anything since, and formAgain {seemsAccepted, newText}: the page shows the
+    form that was filled again (else null).
     """
     async with lease_run_tab(ctx) as tab:
         met = None if args.condition is None else True
@@ -45,10 +47,16 @@ async def wait_for(args: WaitFor, ctx: ToolContext) -> Mapping[str, Any]:
         except ConditionNotMet:
             met = False
             page = await PageReader(TITLE_ONLY, None, ctx.deadline).read_current(tab)
+        before = tab.submit_watch.form if tab.submit_watch is not None else None
+        reacted = await has_reacted(tab) if args.ends_watch else None
         answer = await run_command(tab, "refusedFields", seconds=ctx.seconds_left(5.0))
+        again = None
+        if reacted and before is not None and not answer["refused"]:
+            again = await form_shown_again(tab, before)
         return {
             "met": met,
             **{key: page[key] for key in PAGE_KEYS},
             "refusedFields": answer["refused"],
-            "reacted": await has_reacted(tab) if args.ends_watch else None,
+            "reacted": reacted,
+            "formAgain": again,
         }

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
+from runners.browser.interaction.form_watch import form_before
 from runners.browser.interaction.page_watch import watch
 from runners.browser.interaction.run_tab import lease_run_tab
 from runners.tools.base import Closed, Effect, ToolContext
@@ -32,4 +33,6 @@ async def watch_page(args: WatchPage, ctx: ToolContext) -> Mapping[str, Any]:
     """
     async with lease_run_tab(ctx) as tab:
         await watch(tab, learns=args.learns)
+        if tab.submit_watch is not None and not args.learns:
+            tab.submit_watch.form = await form_before(tab)
         return {"watching": True}

@@ -47,6 +47,7 @@ HELD_BEFORE = (
     "The success indicator held before the submit too, so it shows nothing; success is judged"
     " without it."
 )
+FORM_AGAIN = "After the submit the page shows the form again, so it is not known to be accepted. "
 
 
 class FormField(Closed):
@@ -122,7 +123,8 @@ class SubmitAndVerify(TaskTemplate):
             "success": {
                 "type": "boolean",
                 "description": "The indicator was met, and had not been before the submit; without"
-                " such a one: the page reacted, is no error page, and marks no field as invalid.",
+                " such a one: the page reacted, is no error page, marks no field as invalid, and"
+                " does not show the form again (or emptied, with a new text that is no error).",
             },
             "finalPage": FINAL_PAGE,
             "submittedFields": {"type": "array", "items": {"type": "string"}},
@@ -190,6 +192,7 @@ class SubmitAndVerify(TaskTemplate):
             "met": check["met"],
             "refusedFields": check["refusedFields"],
             "reacted": check["reacted"],
+            "formAgain": check["formAgain"],
             "heldBefore": held_before(ctx.earlier),
             "warnings": list(warnings),
         }
@@ -233,20 +236,10 @@ class SubmitAndVerify(TaskTemplate):
     def _verified(
         inputs: Mapping[str, Any], steps: Sequence[StepView], page: Mapping[str, Any]
     ) -> Conclusion:
-        met, refused = page["met"], page["refusedFields"]
-        is_error = (page.get("httpStatus") or 200) >= 400
-        seems_accepted = not is_error and not refused and page.get("reacted") is not False
+        met = page["met"]
         shows_nothing = met is None or (met and page.get("heldBefore"))
-        success = seems_accepted if shows_nothing else met
-        warnings = [
-            f"“{field['field']}” is marked as invalid: {field['says']}" for field in refused
-        ]
-        if met and page.get("heldBefore"):
-            warnings.insert(0, HELD_BEFORE)
-        if page.get("reacted") is False and not refused:
-            warnings.insert(0, NOT_SENT)
-        if met is False:
-            warnings.insert(0, "The form was submitted, but the success indicator was not met.")
+        success = _seems_accepted(page) if shows_nothing else met
+        warnings = _warnings_about(page, success=success)
         result = {
             "success": success,
             "finalPage": final_page(page),
@@ -263,6 +256,30 @@ class SubmitAndVerify(TaskTemplate):
             warnings=[*warnings, *warnings_of(steps)],
             shown_characters=shown_characters(inputs),
         )
+
+
+def _seems_accepted(page: Mapping[str, Any]) -> bool:
+    """Return whether a form seems accepted, without an indicator that shows it."""
+    is_error = (page.get("httpStatus") or 200) >= 400
+    again = page.get("formAgain")
+    is_refused = is_error or page["refusedFields"] or (again and not again["seemsAccepted"])
+    return not is_refused and page.get("reacted") is not False
+
+
+def _warnings_about(page: Mapping[str, Any], *, success: bool) -> list[str]:
+    """Return what the page after the submit shows, apart from the condition."""
+    met, refused, again = page["met"], page["refusedFields"], page.get("formAgain")
+    warnings = [f"“{field['field']}” is marked as invalid: {field['says']}" for field in refused]
+    if met and page.get("heldBefore"):
+        warnings.insert(0, HELD_BEFORE)
+    if page.get("reacted") is False and not refused:
+        warnings.insert(0, NOT_SENT)
+    if met is False:
+        warnings.insert(0, "The form was submitted, but the success indicator was not met.")
+    if again and not success and not refused:
+        new = again["newText"]
+        warnings.append(FORM_AGAIN + (f"New on it: “{new}”" if new else "It shows no new text."))
+    return warnings
 
 
 def _submitted(submit: StepView) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from decisions.models import AuditEntry
-from runners.browser.interaction import page_watch
+from runners.browser.interaction import form_watch, page_watch
 from runs.models import Run, RunEvent, RunStep
 from runs.task_templates.builtin.submit_and_verify import SubmitAndVerify
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector, by_text
@@ -236,3 +236,62 @@ def test_a_page_that_only_ticks_and_polls_has_not_sent_its_form(
     run = run_template("submit_and_verify", startUrl=site.url("/ticking"), fields=[NAME])
     assert (run.status, run.result["success"]) == ("partial_success", False)
     assert "apparently not sent" in run.warnings[0]
+
+
+MAIL_FORM = """<form method=post action={}><label>Mail <input name=mail></label>
+<label>Kind <select name=kind><option>a</select></label><button>Send</button></form>"""
+MAIL = field("mail", "nobody", by_text("mail"))
+ALWAYS = {"type": "textIncludes", "value": "Contact", "timeoutMs": 8000}
+
+
+@pytest.mark.parametrize(
+    ("answer", "indicator"),
+    [
+        ("<p class=error>Mail is invalid</p>", None),
+        ("<div class=alert>Sorry, we could not send your message.</div>", ALWAYS),
+        pytest.param("<p>Ungültig", None, marks=pytest.mark.slow),
+    ],
+)
+def test_a_form_that_the_server_shows_again_is_no_success(
+    run_template: RunTemplate, site: Site, answer: str, indicator: Any
+) -> None:
+    head = f"{HEAD}<title>Contact</title><h1>Contact</h1>"
+    site.server.add("/ask", head + MAIL_FORM.format("/again"))
+    site.server.add("/again", f"{head}{answer}{MAIL_FORM.format('/again')}")
+    inputs = {"successIndicator": indicator} if indicator else {}
+    run = run_template("submit_and_verify", startUrl=site.url("/ask"), fields=[MAIL], **inputs)
+    assert (run.status, run.result["success"]) == ("partial_success", False), run.error
+    assert "shows the form again" in run.warnings[-1]
+    assert answer.partition(">")[2].partition("<")[0] in run.warnings[-1]
+    assert "apparently not accepted" in run.result_summary
+
+
+SENT_BY_SCRIPT = """<p id=says {attributes}></p><script>
+document.forms[0].onsubmit = (event) => {{
+  event.preventDefault(); document.forms[0].reset(); says.textContent = {text!r};
+  fetch("/poll");
+}};</script>"""
+
+
+@pytest.mark.parametrize(
+    ("attributes", "text", "status"),
+    [
+        ("role=alert", "Thank you", "succeeded"),
+        pytest.param("", "It could not be sent", "partial_success", marks=pytest.mark.slow),
+    ],
+)
+def test_a_form_that_a_script_empties_is_accepted_if_no_new_text_is_an_error(
+    run_template: RunTemplate,
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+    attributes: str,
+    text: str,
+    status: str,
+) -> None:
+    monkeypatch.setattr(form_watch, "REACTION_SECONDS", 0.3)
+    script = SENT_BY_SCRIPT.format(attributes=attributes, text=text)
+    site.server.add("/ask", f"{HEAD}<title>Contact</title>{MAIL_FORM.format('/again')}{script}")
+    site.server.add("/poll", "")
+    run = run_template("submit_and_verify", startUrl=site.url("/ask"), fields=[MAIL])
+    assert run.status == status, (run.error, run.warnings)
+    assert run.result["success"] is (status == "succeeded")
