@@ -25,6 +25,8 @@ HELD_BEFORE = (
     "The success indicator held before the login too, so it shows nothing: whether the login worked"
     " is unknown. Give one that holds only after the login."
 )
+READ = "Read pages in the logged-in session."
+READ_IF_COMPLETE = "If the login is complete: read pages in this session."
 
 
 class Credentials(Closed):
@@ -214,7 +216,7 @@ class LoginKeepSession(TaskTemplate):
             warnings=warnings_of(steps),
             next_actions=[
                 *([] if checked["met"] else [_observe(session_id)]),
-                _action(read_page, "Read pages in the logged-in session."),
+                _action(read_page, READ if checked["met"] else READ_IF_COMPLETE),
             ],
         )
 

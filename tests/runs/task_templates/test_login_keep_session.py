@@ -74,6 +74,9 @@ def test_without_an_indicator_the_result_is_unknown(
 ) -> None:
     run = execute_run(submit_login(successIndicator=None).run_id)
     assert (run.status, run.result["loginState"]) == ("succeeded", "unknown"), run.error
+    reasons = [action["reason"] for action in run.next_actions]
+    assert reasons[1] == "If the login is complete: read pages in this session."
+    assert not any("logged-in" in reason for reason in reasons)
 
 
 def test_a_page_that_still_asks_for_a_password_is_a_failed_login(
