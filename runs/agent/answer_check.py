@@ -18,12 +18,17 @@ _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperti
 
 
 def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return {pass, score, missingFields, typeMismatches, reason}.
+    """Return {pass, score, missingFields, typeMismatches, reason}; without a schema nothing is
+    verified: `pass` and `score` are None.
 
     The score is the share of the schema's top-level properties that are present and valid.
     """
     if schema is None:
-        return _verdict([], [], 1.0, "no output schema was given")
+        return {
+            **_verdict([], [], 0.0, "not verified: no output schema was given"),
+            "pass": None,
+            "score": None,
+        }
     errors = list(compile_schema(dict(schema), mask="it").iter_errors(output))
     missing, mismatched, broken = [], [], set()
     for error in errors:
@@ -75,6 +80,11 @@ def completion_of(answer: str, output: Any, schema: Mapping[str, Any] | None) ->
     if output is None:
         output = _parse_json(answer)
     return {"answer": answer, "output": output, "verification": verify_output(output, schema)}
+
+
+def is_refused(completion: Mapping[str, Any]) -> bool:
+    """Return whether an answer does not fit the output schema; False without a schema."""
+    return completion["verification"]["pass"] is False
 
 
 def _parse_json(answer: str) -> Any:

@@ -28,7 +28,7 @@ from runners.metrics import model_turn
 from runners.remote_tools.model_facing import ModelFacingTool
 from runners.tools.base import Effect
 from runners.tools.registry import get_tool
-from runs.agent.answer_check import completion_of
+from runs.agent.answer_check import completion_of, is_refused
 from runs.agent.budget import counts_of, is_budget_exhausted, usage_of
 from runs.agent.call_validation import validate_calls
 from runs.agent.first_call import end_event_data, ending_event, planned_call, start_event_data
@@ -133,7 +133,7 @@ def _next_turn(last: JournalEntry, journal: Journal, inputs: Mapping[str, Any]) 
     if reply["stop"] == "refusal" or is_budget_exhausted(usage_of(journal)):
         return None
     repairs = int(last.input.get("repairs", 0))
-    if completion is not None and (completion["verification"]["pass"] or repairs):
+    if completion is not None and (repairs or not is_refused(completion)):
         return None
     if _has_to_complete(last.input):
         return None if completion is None else _turn(len(turns) + 1, inputs, repairs=1)
@@ -291,7 +291,7 @@ def _completion(
         return {}
     completion = completion_of(answer, output, schema)
     if schema is not None:
-        fits = completion["verification"]["pass"]
+        fits = not is_refused(completion)
         data = (
             {"output": completion["output"]}
             if fits

@@ -2623,8 +2623,8 @@ _AGENT = (
         "An answer that does not fit its schema is repaired once",
         Patch(
             "runs/agent/loop.py",
-            old='and (completion["verification"]["pass"] or repairs):',
-            new='and completion["verification"]["pass"]:',
+            old="and (repairs or not is_refused(completion)):",
+            new="and not is_refused(completion):",
         ),
         failing_test="tests/runs/agent/test_answers_and_budgets.py::"
         "test_an_answer_that_never_fits_the_schema_fails_with_the_reason",

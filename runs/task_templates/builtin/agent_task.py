@@ -14,6 +14,7 @@ from decisions.identity.principals import Principal
 from runners.invocation.step_call import StepCall
 from runners.tools.base import Closed
 from runners.tools.registry import get_tool
+from runs.agent.answer_check import is_refused
 from runs.agent.budget import usage_of
 from runs.agent.first_call import planned_call
 from runs.agent.journal_view import PAGE, SUMMARY, TURN, NextStep
@@ -112,8 +113,12 @@ class AgentTask(TaskTemplate):
             "verification": {
                 "type": "object",
                 "properties": {
-                    "pass": {"type": "boolean"},
-                    "score": {"type": "number"},
+                    "pass": {
+                        "type": ["boolean", "null"],
+                        "description": "Whether output fits options.outputSchema; null without"
+                        " one. Whether the goal was reached is not verified.",
+                    },
+                    "score": {"type": ["number", "null"]},
                     "missingFields": {"type": "array", "items": {"type": "string"}},
                     "typeMismatches": {"type": "array", "items": {"type": "string"}},
                     "reason": {"type": "string"},
@@ -196,7 +201,7 @@ class AgentTask(TaskTemplate):
         last = last_turn(steps)
         reply = last.output or {}
         completion = reply.get("completion")
-        if completion is not None and completion["verification"]["pass"]:
+        if completion is not None and not is_refused(completion):
             return _answered(completion, usage, is_last_turn=bool(last.input.get("last")))
         details: dict[str, Any] = {"saidLast": str(reply.get("content", ""))[:2000]}
         if (newest := newest_completion(steps)) is not None:
