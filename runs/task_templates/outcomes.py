@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from decisions.security.url_credentials import mask_url_credentials
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepView
 from runs.task_templates.matches import match_warnings
+from runs.task_templates.page_texts import has_sections
 
 RECOVERY = "Retry or repair only the failed step."
 MORE_TIME = "Raise timeoutMs, make the batch smaller, or split the task."
@@ -186,12 +188,43 @@ def warnings_of(steps: Sequence[StepView]) -> list[str]:
     return _limited(list(dict.fromkeys(warnings)))
 
 
+# Short texts of pages that are not what the caller wants to read.
+_LOADING = re.compile(r"\b(loading|please wait|searching|fetching)\b|加载中|正在加载|请稍候", re.I)
+_NOT_FOUND = re.compile(r"not found|does not exist|\b404\b|找不到|不存在", re.I)
+_BOT_CHECK = re.compile(
+    r"just a moment|checking your browser|verify (that )?you are (a )?human|are you a robot", re.I
+)
+_SHORT_CHARACTERS = 80
+
+
+def unread_warning(page: Mapping[str, Any]) -> str | None:
+    """Return a warning if a page's text is empty, or short and that of a page that is loading, was
+    not found, or checks for robots; None if its text was not requested.
+    """
+    content = page.get("content")
+    if not has_sections(content):
+        return None
+    sections = (content or {})["sections"]
+    text = " ".join(section["text"] for section in sections).strip()
+    shown = " ".join([str(page.get("title") or ""), *(row["heading"] for row in sections), text])
+    if not text:
+        return "The page has no text."
+    if len(text) >= _SHORT_CHARACTERS:
+        return None
+    kinds = ((_LOADING, text, "is still loading"), (_BOT_CHECK, shown, "checks for robots"))
+    for pattern, where, kind in (*kinds, (_NOT_FOUND, shown, "was not found")):
+        if pattern.search(where):
+            return f"The page seems not to be read: it {kind}, by its text “{text}”."
+    return None
+
+
 def warnings_of_items(steps: Sequence[StepView]) -> list[str]:
     """Return the warnings of steps that read one URL each, prefixed with the URL."""
     warnings = [
         f"{step.input['url']}: {warning}"
         for step in steps
-        for warning in (step.output or {}).get("warnings", [])
+        for warning in (*(step.output or {}).get("warnings", []), unread_warning(step.output or {}))
+        if warning is not None
     ]
     return _limited(warnings)
 
