@@ -249,7 +249,7 @@ ALWAYS = {"type": "textIncludes", "value": "Contact", "timeoutMs": 8000}
     [
         ("<p class=error>Mail is invalid</p>", None),
         ("<div class=alert>Sorry, we could not send your message.</div>", ALWAYS),
-        pytest.param("<p>Ungültig", None, marks=pytest.mark.slow),
+        ("<p>Ungültig", None),
     ],
 )
 def test_a_form_that_the_server_shows_again_is_no_success(
