@@ -517,7 +517,7 @@ _TOOL_CALLS = (
         "A run whose claim was committed although the connection broke is released",
         Patch("runs/worker/worker.py", old=" self._release_unanswered_claim,", new=""),
         failing_test="tests/runs/worker/test_worker.py::"
-        "test_a_claim_that_was_committed_without_an_answer_is_released_and_executed",
+        "test_a_claim_that_was_committed_without_an_answer_is_released_and_executed[once]",
     ),
     Guard(
         "call-start-epoch",
@@ -3083,7 +3083,7 @@ _TEMPLATES = (
             old='(again and not again["seemsAccepted"])',
             new="False",
         ),
-        failing_test=f"{_FORMS}::test_a_form_that_the_server_shows_again_is_no_success",
+        failing_test=f"{_FORMS}::test_a_form_that_the_server_shows_again_is_no_success[words]",
     ),
     Guard(
         "replayed-conditions",

@@ -48,5 +48,7 @@ def test_each_test_that_must_fail_is_in_make_test() -> None:
         assert test is not None, f"{guard.name}: there is no {function} in {file}"
         marks = " ".join(ast.unparse(mark) for mark in [*test.decorator_list, *of_module[file]])
         assert not {"mark.slow", "mark.soak"} & {*re.findall(r"mark\.\w+", marks)}, guard.name
+        names_case = guard.failing_test.endswith("]")
+        assert names_case or "mark.parametrize" not in marks, f"{guard.name}: name the case"
         if "sqlite" in guard.databases:
             assert runs_on_sqlite(ROOT / file), f"{guard.name}: add {file} to tests/selection.py"

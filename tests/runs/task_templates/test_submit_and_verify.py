@@ -251,6 +251,7 @@ ALWAYS = {"type": "textIncludes", "value": "Contact", "timeoutMs": 8000}
         ("<div class=alert>Sorry, we could not send your message.</div>", ALWAYS),
         ("<p>Ungültig", None),
     ],
+    ids=["a marked error", "an alert and an indicator", "words"],
 )
 def test_a_form_that_the_server_shows_again_is_no_success(
     run_template: RunTemplate, site: Site, answer: str, indicator: Any
