@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db.models import Q
+
 from decisions.audit.record import AuditEvent, record
 from runs.conversations.log import append_events
 from runs.events.types import EventType
@@ -87,6 +89,6 @@ def status_after_last_run(task: Task) -> TaskStatus:
     result.
     """
     ended = Run.objects.filter(task_id=task.id, ended_at__isnull=False).order_by("-ended_at")
-    last = ended.values_list("status", "result__isnull").first()
-    failed = last == (RunStatus.FAILED, True)
+    with_result = ended.annotate(has_result=Q(result__isnull=False))
+    failed = with_result.values_list("status", "has_result").first() == (RunStatus.FAILED, False)
     return TaskStatus.ERROR if failed else idle_status(task)

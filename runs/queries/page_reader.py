@@ -51,7 +51,7 @@ READ_PAGE_CONTENT_INPUT = closed(
         "onlyMatches": {
             "type": "boolean",
             "description": "With grep: only the text of its group (several: a list; none: the whole"
-            " match), as found: {item: [text]}. Best for many matches.",
+            " match), as found: {item: [text]}. Best for many matches; (?:a|b) is no group.",
         },
         "outline": {"type": "boolean", "description": "Only headings and lengths."},
         "maxChars": {"type": "integer", "minimum": 100, "maximum": MAX_CHARS, "default": 8000},

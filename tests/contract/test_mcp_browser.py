@@ -22,6 +22,7 @@ from runners.actions.catalogue import ACTIONS
 from runs.conversations.services import resume_task, take_over_task
 from runs.models import Run, Task, TaskMessage
 from runs.sessions.services import create_session
+from runs.task_templates.builtin.session_action import NOT_SEEN
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost, structured
 from tests.contract.mcp_http_host import HEADERS
 from tests.support.agent.agent_goals import observations, page_field
@@ -488,6 +489,9 @@ def test_a_host_completes_the_second_step_of_a_login_on_its_page(
     if echo:  # only the run masks the credentials
         assert "77" not in str(browsing.call("browser_observe", following["args"]))
         return
+    first = {**following["args"], "xpath": "//input", "text": "1"}
+    error = json.loads(browsing.call("browser_type", first)["result"]["content"][0]["text"])
+    assert (error["errorCode"], error["message"]) == ("INVALID_TASK_TAB", NOT_SEEN)
     shown = browsing.call("browser_observe", following["args"])["result"]["content"][0]["text"]
     number = click_id(shown, 'input "Code"')
     _, page = act(browsing, "browser_type", clickId=number, text="4711", submit=True)

@@ -6,6 +6,7 @@ Only `runs.direct_calls.browser_actions` submits it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -115,11 +116,18 @@ class SessionAction(TaskTemplate):
         return Conclusion(RunStatus.FAILED, result, error={**_ERROR, **error}, summary=summary)
 
 
+NO_TAB = 0
+NOT_SEEN = (
+    "Nothing was done: this host has not seen the session's page yet. It is below, in the tab of"
+    " details.taskTabId; choose the action by it."
+)
+
+
 async def _with_tab(ctx: StepContext) -> dict[str, Any]:
     """Return the arguments with the session's last tab where the host named none."""
     args, action = dict(ctx.inputs["args"]), ACTIONS[ctx.inputs["action"]]
     if "tab_id" in action.parameters.model_fields:
-        args.setdefault("tabId", ctx.inputs.get("tabId") or 0)
+        args.setdefault("tabId", ctx.inputs.get("tabId") or NO_TAB)
     return args
 
 
@@ -135,6 +143,8 @@ async def _perform(args: Mapping[str, Any], ctx: StepContext) -> dict[str, Any]:
         fields["tabId"] = tab
         if action.effect == Effect.READ:  # else the host chose it for a page that it has seen
             result = await with_retry(ctx.attempt, action.name, {**args, "tabId": tab})
+        elif args["tabId"] == NO_TAB:
+            result = replace(result, error={**(result.error or {}), "message": NOT_SEEN})
     if not result.ok:
         return {"ok": False, "error": result.error or {}, **fields, **await _new_tab(result, ctx)}
     output = result.output or {}

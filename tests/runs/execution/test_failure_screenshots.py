@@ -134,7 +134,8 @@ def test_a_run_that_is_denied_its_first_page_has_no_screenshot_of_an_earlier_run
 ) -> None:
     settings.TRACE = "always"
     session_id = create_session(principal=principal)["sessionId"]
-    url = pages.add("/page", "<title>Mine</title><form action=/page><input name=q></form>")
+    pages.add("/done", "<title>Done</title>Thank you")
+    url = pages.add("/page", "<title>Mine</title><form action=/done><input name=q></form>")
     name = {"name": "q", "value": "a", "locator": {"mode": "selector", "selector": "input"}}
     inputs = {"urls": [url]} if "batch" in template_id else {"startUrl": url, "fields": [name]}
     assert execute_run(start_in(principal, session_id, template_id, inputs)).status == "succeeded"
