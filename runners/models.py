@@ -1,4 +1,6 @@
-"""Tables of runners: named browser sessions, and the execution targets that tools run on."""
+"""Tables of runners: named browser sessions, the execution targets that tools run on, and the
+browsers that people paired.
+"""
 
 from __future__ import annotations
 
@@ -153,3 +155,87 @@ class ExecutionTarget(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+def new_client_id() -> str:
+    """Return a new id of a paired browser."""
+    return new_id("plc_")
+
+
+class PluginClient(models.Model):
+    """A browser profile that a person paired; tasks of its principal may act in it.
+
+    Attributes:
+        principal_id: whose browser it is: only that caller's tasks use it.
+        principal: the principal of the ticket that paired it, as
+            `decisions.identity.principals.principal_data`.
+        name: what people call it; by default the browser and its system.
+        secret_digest: of the secret with which it reconnects; it changes with each connection.
+        previous_digest: of the secret before that, valid until the newest one is known to have
+            arrived; then None.
+        generation: how many secrets it has had.
+        connection_id: of its open connection; None: not connected. A connection whose web process
+            was killed keeps it, so `last_seen_at` counts too.
+        last_used_at: when an action was last sent to it.
+        timeouts: how many actions in a row it has not acknowledged or finished in time.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64, default=new_client_id, editable=False)
+    tenant_id = models.CharField(max_length=64)
+    workspace_id = models.CharField(max_length=64)
+    principal_id = models.CharField(max_length=80)
+    principal = models.JSONField()
+    name = models.CharField(max_length=128)
+    extension_id = models.CharField(max_length=64)
+    extension_name = models.CharField(max_length=128)
+    extension_version = models.CharField(max_length=32)
+    user_agent = models.CharField(max_length=512)
+    language = models.CharField(max_length=35, default="")
+    secret_digest = models.CharField(max_length=64)
+    previous_digest = models.CharField(max_length=64, null=True)
+    generation = models.IntegerField(default=1)
+    connection_id = models.CharField(max_length=64, null=True)
+    connected_at = models.DateTimeField(null=True)
+    last_seen_at = models.DateTimeField(default=timezone.now)
+    last_used_at = models.DateTimeField(null=True)
+    timeouts = models.IntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(revoked_at__isnull=True) | Q(connection_id__isnull=True),
+                name="plugin_client_revoked_is_closed",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["workspace_id", "principal_id", "-last_seen_at"],
+                name="plugin_client_newest",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PluginTicket(models.Model):
+    """A single-use credential that pairs a browser; only its keyed digest is stored.
+
+    Attributes:
+        principal: as `PluginClient.principal`.
+        name: the name that the browser gets; empty: the browser and its system.
+    """
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    principal = models.JSONField()
+    name = models.CharField(max_length=128, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["expires_at"], name="plugin_ticket_to_delete")]
+
+    def __str__(self) -> str:
+        return f"expires {self.expires_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,1 @@
+"""The browsers that people paired by the extension: pairing, registry, messages, calls."""
