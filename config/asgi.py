@@ -20,6 +20,7 @@ django.setup(set_prefix=False)
 
 from django.apps import apps  # noqa: E402  (Django has to be set up first)
 from django.db import connections  # noqa: E402
+from starlette.datastructures import Headers  # noqa: E402
 from starlette.exceptions import HTTPException  # noqa: E402
 from starlette.responses import PlainTextResponse, Response  # noqa: E402
 from starlette.staticfiles import StaticFiles  # noqa: E402
@@ -27,6 +28,7 @@ from starlette.staticfiles import StaticFiles  # noqa: E402
 from artifacts.api.uploads import UPLOAD_PATH  # noqa: E402
 from artifacts.storage.staging import read_ticket  # noqa: E402
 from config.api_errors import error_response  # noqa: E402
+from config.compression import CompressedFiles, compress  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.infra.lock_timeout import limit_lock_waits  # noqa: E402
 from decisions.validation.json_input import CALL_LIMIT  # noqa: E402
@@ -75,7 +77,7 @@ class ApiHandler(ASGIHandler):
         """Return the response; error responses are not logged, unlike in Django's own handler."""
         response: Any = await self._middleware_chain(request)  # type: ignore[misc]
         response._resource_closers.append(request.close)
-        return response
+        return compress(request, response)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
@@ -100,6 +102,7 @@ class StaticFileApp(StaticFiles):
     def __init__(self) -> None:
         with_files = [app for app in apps.get_app_configs() if (Path(app.path) / "static").is_dir()]
         super().__init__(packages=[(app.name, "static") for app in with_files])
+        self._compressed = CompressedFiles()
 
     async def get_response(self, path: str, scope: MutableMapping[str, Any]) -> Response:
         """Return the file, or 404."""
@@ -109,7 +112,7 @@ class StaticFileApp(StaticFiles):
             return PlainTextResponse(error.detail, status_code=error.status_code)
         response.headers["Cache-Control"] = "public, max-age=86400"
         response.headers["X-Content-Type-Options"] = "nosniff"
-        return response
+        return await self._compressed.compressed(response, Headers(scope=scope))
 
 
 class _Body:

@@ -273,6 +273,7 @@ INSTALLED_APPS = (
 # All of these can run async; a sync one would keep a thread for every waiting request.
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "config.compression.CompressionMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
