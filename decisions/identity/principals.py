@@ -6,10 +6,10 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, connection, transaction
@@ -83,6 +83,33 @@ class Principal:
     def with_trust(self, trust: TrustLevel) -> Principal:
         """Return this principal with another trust level, such as that of a remote request."""
         return replace(self, trust=trust)
+
+
+def principal_data(principal: Principal) -> dict[str, Any]:
+    """Return a principal as JSON, to store it with a ticket for later."""
+    acts_for = None if principal.acts_for is None else sorted(principal.acts_for)
+    return {
+        "id": principal.id,
+        "tenantId": principal.tenant_id,
+        "actsFor": acts_for,
+        "workspaceId": principal.workspace_id,
+        "scopes": sorted(principal.scopes),
+        "trust": principal.trust,
+        "permission": principal.permission,
+    }
+
+
+def principal_from(data: Mapping[str, Any]) -> Principal:
+    """Return the principal that `principal_data` returned as JSON."""
+    return Principal(
+        id=data["id"],
+        tenant_id=data["tenantId"],
+        workspace_id=data["workspaceId"],
+        scopes=frozenset(data["scopes"]),
+        trust=as_trust(data["trust"]),
+        acts_for=None if data["actsFor"] is None else frozenset(data["actsFor"]),
+        permission=data.get("permission", ""),  # older code creates tickets without it
+    )
 
 
 def ensure_workspace(name: str = LOCAL, tenant_name: str = LOCAL) -> Workspace:

@@ -1,5 +1,5 @@
-"""A shared Redis connection for optional data, with short timeouts and a circuit breaker: after a
-failure, calls return None at once for RETRY_AFTER_S.
+"""Connections to Redis: new ones for asynchronous code, and a shared one for optional data, with
+short timeouts and a circuit breaker: after a failure, calls return None at once for RETRY_AFTER_S.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from decisions.infra.outages import Outage
 
 if TYPE_CHECKING:
     from redis import Redis
+    from redis.asyncio import Redis as AsyncRedis
 
 RETRY_AFTER_S = 2.0
 _TIMEOUT_S = 0.5
@@ -35,6 +36,16 @@ def _client(url: str) -> Redis:
         socket_connect_timeout=_TIMEOUT_S,
         retry=Retry(NoBackoff(), 1),  # at once: a pooled connection may be stale
     )
+
+
+def connect(*, blocking: bool) -> AsyncRedis:
+    """Return a Redis client; a blocking one, for a subscriber, has no socket timeout."""
+    from redis.asyncio import (
+        Redis as AsyncRedis,  # imported on first use, to keep it out of start-up
+    )
+
+    timeout = None if blocking else 2
+    return AsyncRedis.from_url(settings.REDIS_URL, socket_timeout=timeout, socket_connect_timeout=2)
 
 
 class SharedRedis:

@@ -10,7 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from decisions.errors import NotAuthenticated
-from decisions.identity.principals import Principal, as_trust, is_credential_active
+from decisions.identity.principals import (
+    Principal,
+    is_credential_active,
+    principal_data,
+    principal_from,
+)
 from decisions.infra.clock import to_ms
 from decisions.security.keys import mac, macs
 from runs.conversations.selectors import visible_task
@@ -34,7 +39,7 @@ def create_ticket(*, principal: Principal, task_id: str) -> dict[str, Any]:
     TaskTicket.objects.create(
         digest=mac(_PURPOSE, secret.encode()),
         task=task,
-        principal=_principal_data(principal),
+        principal=principal_data(principal),
         expires_at=expires_at,
     )
     return {"ticket": secret, "taskId": task.id, "expiresAt": to_ms(expires_at)}
@@ -57,32 +62,7 @@ def redeem_ticket(secret: str, *, task_id: str) -> Principal:
     ticket = valid.first()
     if ticket is None or not valid.delete()[0]:  # a concurrent request deleted it
         raise refused
-    principal = _principal_from(ticket.principal)
+    principal = principal_from(ticket.principal)
     if not is_credential_active(principal):
         raise refused
     return principal
-
-
-def _principal_data(principal: Principal) -> dict[str, Any]:
-    acts_for = None if principal.acts_for is None else sorted(principal.acts_for)
-    return {
-        "id": principal.id,
-        "tenantId": principal.tenant_id,
-        "actsFor": acts_for,
-        "workspaceId": principal.workspace_id,
-        "scopes": sorted(principal.scopes),
-        "trust": principal.trust,
-        "permission": principal.permission,
-    }
-
-
-def _principal_from(data: dict[str, Any]) -> Principal:
-    return Principal(
-        id=data["id"],
-        tenant_id=data["tenantId"],
-        workspace_id=data["workspaceId"],
-        scopes=frozenset(data["scopes"]),
-        trust=as_trust(data["trust"]),
-        acts_for=None if data["actsFor"] is None else frozenset(data["actsFor"]),
-        permission=data.get("permission", ""),  # older code creates tickets without it
-    )

@@ -13,15 +13,10 @@ from functools import partial
 from typing import Any
 
 from decisions.infra.outages import Outage
+from decisions.infra.redis import connect
+from decisions.security.sealed_messages import Inbox, seal_message
 from runners.invocation.event_loop import get_loop
-from runs.live.channel import (
-    RETRY_S,
-    WORKERS_CHANNEL,
-    Inbox,
-    connect,
-    seal_message,
-    viewers_channel,
-)
+from runs.live.channel import RETRY_S, WORKERS_CHANNEL, viewers_channel
 from runs.live.open_pages import get_page_session, has_open_pages
 from runs.live.page import LivePage
 

@@ -9,14 +9,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from decisions.infra.cancellation import cancel_and_wait
-from runs.live.channel import (
-    ANNOUNCE_S,
-    WORKERS_CHANNEL,
-    Inbox,
-    connect,
-    seal_message,
-    viewers_channel,
-)
+from decisions.infra.redis import connect
+from decisions.security.sealed_messages import Inbox, seal_message
+from runs.live.channel import ANNOUNCE_S, WORKERS_CHANNEL, viewers_channel
 from runs.live.viewer_queue import Message, ViewerQueue
 
 if TYPE_CHECKING:

@@ -18,14 +18,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from decisions.identity.principals import Principal, create_token
 from decisions.models import Token
 from decisions.security.keys import seal
+from decisions.security.sealed_messages import MAX_AGE_S, Inbox, seal_message
 from runs.conversations.services import take_over_task
-from runs.live.channel import (
-    MAX_AGE_S,
-    WORKERS_CHANNEL,
-    Inbox,
-    seal_message,
-    viewers_channel,
-)
+from runs.live.channel import WORKERS_CHANNEL, viewers_channel
 from runs.websockets import live as websockets_live
 from tests.support.rest.rest import json_of
 from tests.support.runs.task_socket import Frame, TaskSocket, open_task_socket

@@ -2204,7 +2204,7 @@ _READERS = (
         "ticket-scopes",
         "A ticket has the scopes of its caller and no others",
         Patch(
-            "runs/conversations/tickets.py",
+            "decisions/identity/principals.py",
             old='scopes=frozenset(data["scopes"]),',
             new='scopes=frozenset({"tasks:read", "tasks:write"}),',
         ),

@@ -1968,8 +1968,14 @@ _LIVE_GUARDS = (
         "live-message-channel",
         "A message of a live page is accepted only on the channel that it was sealed for",
         (
-            Patch("runs/live/channel.py", old="bound_to=channel)", new='bound_to="")'),
-            Patch("runs/live/channel.py", old="bound_to=self._channel)", new='bound_to="")'),
+            Patch(
+                "decisions/security/sealed_messages.py", old="bound_to=channel)", new='bound_to="")'
+            ),
+            Patch(
+                "decisions/security/sealed_messages.py",
+                old="bound_to=self._channel)",
+                new='bound_to="")',
+            ),
         ),
         failing_test=f"{LIVE_SOCKET}::"
         "test_messages_captured_in_redis_reach_no_viewer_of_another_task_and_none_twice",
@@ -1977,14 +1983,22 @@ _LIVE_GUARDS = (
     Guard(
         "live-message-once",
         "Input of a live page that is sent again is not applied again",
-        Patch("runs/live/channel.py", old='if envelope["id"] in self._opened:', new="if False:"),
+        Patch(
+            "decisions/security/sealed_messages.py",
+            old='if envelope["id"] in self._opened:',
+            new="if False:",
+        ),
         failing_test="tests/runs/live/test_replayed_messages.py::"
         "test_input_that_is_sent_again_is_not_applied_again",
     ),
     Guard(
         "live-message-age",
         "A message of a live page is not accepted later",
-        Patch("runs/live/channel.py", old="if abs(age_s) <= MAX_AGE_S:", new="if age_s:"),
+        Patch(
+            "decisions/security/sealed_messages.py",
+            old="if abs(age_s) <= MAX_AGE_S:",
+            new="if age_s:",
+        ),
         failing_test=f"{LIVE_SOCKET}::"
         "test_a_message_is_opened_once_on_its_own_channel_while_it_is_new",
     ),
@@ -2003,7 +2017,7 @@ _LIVE_GUARDS = (
         "live-forged-message",
         "A message on the Redis channel that was not sealed with the installation's key is ignored",
         Patch(
-            "runs/live/channel.py",
+            "decisions/security/sealed_messages.py",
             old="""        except ValueError:
             return None
 """,
@@ -2019,12 +2033,12 @@ _LIVE_GUARDS = (
         "Redis sees neither pictures nor typed text",
         (
             Patch(
-                "runs/live/channel.py",
+                "decisions/security/sealed_messages.py",
                 old="return seal(orjson.dumps(envelope), purpose=_PURPOSE, bound_to=channel)",
                 new="return orjson.dumps(envelope)",
             ),
             Patch(
-                "runs/live/channel.py",
+                "decisions/security/sealed_messages.py",
                 old="orjson.loads(unseal(sealed, purpose=_PURPOSE, bound_to=self._channel))",
                 new="orjson.loads(sealed)",
             ),

@@ -9,9 +9,10 @@ import redis
 from django.conf import settings
 
 from decisions.identity.principals import Principal
+from decisions.security.sealed_messages import Inbox, seal_message
 from runs.conversations.services import take_over_task
 from runs.live.broadcaster import PageBroadcaster
-from runs.live.channel import WORKERS_CHANNEL, Inbox, seal_message, viewers_channel
+from runs.live.channel import WORKERS_CHANNEL, viewers_channel
 from runs.live.open_pages import register_page
 from tests.support.browser.page_actions import evaluate, open_markup
 from tests.support.browser.page_reader import Reader

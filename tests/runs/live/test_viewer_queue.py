@@ -11,8 +11,10 @@ import pytest
 import redis.asyncio
 
 from decisions.infra.cancellation import cancel_and_wait
+from decisions.infra.redis import connect
+from decisions.security.sealed_messages import seal_message
 from runs.live.broadcaster import PageBroadcaster
-from runs.live.channel import connect, seal_message, viewers_channel
+from runs.live.channel import viewers_channel
 from runs.live.viewer_queue import MAX_NOTICES, ViewerSender
 from runs.websockets.connection import run_until_first
 from runs.websockets.live_viewer import PageSubscription
