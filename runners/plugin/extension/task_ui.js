@@ -1,4 +1,215 @@
-// What a person sees of a task, and takes over: the service worker's side of the overlay.
+// What a person sees of the tasks in this browser, and takes over: the service worker's side of overlay/, popup/ and the
+// badge of the toolbar button.
+import { showBadge } from "./takeover/badge.js";
+import { within } from "./clock.js";
+import { injectContentScripts, registerContentScripts, unregisterContentScripts } from "./takeover/content_scripts.js";
+import { consume, forget } from "./expected_input.js";
+import { addPort, askFrames, isTopFrame, portsOf, receiveAnswer, removePort, tabsWithPorts, tell, tellFrames } from "./takeover/frame_ports.js";
+import { PointerMoves } from "./takeover/pointer_moves.js";
+import { TaskControl } from "./takeover/task_control.js";
 
-// Start with the modules of the service worker: {connection, tasks, runner, cdp}.
-export function start() {}
+const CONCEAL_MS = 500; // a page that hangs does not answer
+const CANCELED = "canceled_by_user"; // the button of the banner that names the extension as the debugger of the browser
+
+let ui = null;
+
+// Start with the modules of the service worker; listeners are registered before this returns. `tasks.taskOf(tabId)` and
+// `tasks.tabsOf(taskId)` may return promises.
+export function start({ connection, tasks }) {
+  ui = new TaskUi({ connection, tasks });
+  ui.listen();
+  return ui;
+}
+
+export const tabAdded = (taskId, tabId) => ui?.tabAdded(taskId, tabId);
+export const taskStatus = (message) => ui?.control.receiveStatus(message);
+export const debuggerDetached = (tabId, reason) => reason === CANCELED && ui?.takeOverTab(tabId, "debugger_canceled");
+export const actionStarted = (taskId, tabId) => ui?.actionStarted(taskId, tabId);
+export const actionEnded = (taskId) => ui?.actionEnded(taskId);
+export const isTakenOver = (taskId) => ui?.control.isTakenOver(taskId) ?? false;
+export const tasksShown = () => ui?.list() ?? [];
+
+// Do something with a page while the overlay is not in it: take a picture, read its markup.
+export async function withoutOverlay(tabId, work) {
+  await within(CONCEAL_MS, askFrames(tabId, { type: "conceal" }, isTopFrame)).catch(() => {});
+  try {
+    return await work();
+  } finally {
+    tellFrames(tabId, { type: "reveal" }, isTopFrame);
+  }
+}
+
+export class TaskUi {
+  constructor({ connection, tasks, control }) {
+    Object.assign(this, { connection, tasks });
+    this.control = control ?? new TaskControl({ connection, onChange: (taskId) => this.changed(taskId) });
+    this.moves = new PointerMoves();
+    this.ready = Promise.all([this.control.loaded, tasks.ready]);
+    this.watched = new Set(); // the tasks whose tabs have the content scripts
+    this.connectionStatus = { isPaired: false, isConnected: false };
+  }
+
+  listen() {
+    chrome.runtime.onConnect.addListener((port) => port.name === "overlay" && this.connected(port));
+    chrome.tabs.onRemoved.addListener((tabId) => forget(tabId));
+    chrome.tabs.onActivated.addListener(({ tabId }) => this.moves.lose(tabId));
+    chrome.tabs.onUpdated.addListener((tabId, { url }) => url && this.navigated(tabId, url));
+    this.connection.onActive((session) => this.control.receiveActivation(session));
+    this.connection.onStatus((status) => {
+      this.connectionStatus = status;
+      this.showBadge();
+    });
+  }
+
+  // Without a tab, the action is in the task's current tab, or opens one.
+  async actionStarted(taskId, tabId) {
+    await this.ready;
+    this.control.actionStarted(taskId, tabId ?? this.tasks.current(taskId));
+  }
+
+  async actionEnded(taskId) {
+    await this.ready;
+    this.control.actionEnded(taskId);
+  }
+
+  async tabAdded(taskId, tabId) {
+    if (this.control.get(taskId)?.actingTab === "") this.control.actionStarted(taskId, tabId);
+    if (!this.isWatched(taskId)) return; // `changed` does it when an action starts
+    await registerContentScripts();
+    await injectContentScripts(tabId);
+  }
+
+  async connected(port) {
+    const tabId = port.sender.tab?.id;
+    const early = [];
+    const keep = (message) => early.push(message);
+    port.onMessage.addListener(keep);
+    await this.ready;
+    const taskId = await this.tasks.taskOf(tabId);
+    if (!taskId || !this.isWatched(taskId)) {
+      dismiss(port);
+      return;
+    }
+    addPort(port);
+    port.onMessage.removeListener(keep);
+    port.onMessage.addListener((message) => this.receive(port, message));
+    for (const message of early) this.receive(port, message);
+    tell(port, this.stateFor(taskId, tabId));
+  }
+
+  receive(port, message) {
+    const tabId = port.sender.tab.id;
+    if (message.type === "answer") receiveAnswer(message);
+    else if (message.type === "input") this.receiveInput(tabId, message);
+    else if (message.type === "resume") this.resumeTab(tabId);
+    else if (message.type === "stop") this.stopTab(tabId);
+  }
+
+  // Whether the event is the extension's own is decided before anything is awaited: events arrive in their order.
+  receiveInput(tabId, event) {
+    if (event.kind === "left") this.moves.lose(tabId);
+    else if (!consume(tabId, event) && (event.kind !== "move" || this.moves.isMovement(tabId, event))) this.personInput(tabId, event);
+  }
+
+  async personInput(tabId, { kind }) {
+    const taskId = await this.tasks.taskOf(tabId);
+    if (!taskId) return;
+    if (this.control.isTakenOver(taskId)) this.control.count(taskId, kind);
+    else if (this.isWatched(taskId)) await this.control.takeOver(taskId, "input", kind);
+  }
+
+  async takeOverTab(tabId, reason) {
+    await this.ready;
+    const taskId = await this.tasks.taskOf(tabId);
+    if (taskId && this.isWatched(taskId)) await this.control.takeOver(taskId, reason);
+  }
+
+  async resumeTab(tabId) {
+    const taskId = await this.tasks.taskOf(tabId);
+    if (taskId) await this.resume(taskId);
+  }
+
+  async resume(taskId) {
+    for (const tabId of await this.tasks.tabsOf(taskId)) {
+      this.moves.lose(tabId);
+      this.moves.leave(tabId);
+    }
+    await this.control.resume(taskId);
+  }
+
+  async stopTab(tabId) {
+    const taskId = await this.tasks.taskOf(tabId);
+    if (taskId) await this.control.stop(taskId);
+  }
+
+  async navigated(tabId, url) {
+    const taskId = await this.tasks.taskOf(tabId);
+    if (taskId) this.control.countNavigation(taskId, url);
+  }
+
+  isWatched(taskId) {
+    return this.control.shownIn(taskId, null) !== "idle";
+  }
+
+  // Show the state of a task in its tabs. The content scripts run only while a task is worked on.
+  async changed(taskId) {
+    this.showBadge();
+    if (this.isWatched(taskId) !== this.watched.has(taskId)) await this.watchAgain(taskId);
+    for (const tabId of tabsWithPorts()) {
+      const owner = await this.tasks.taskOf(tabId);
+      if (owner === taskId && this.isWatched(taskId)) tellFrames(tabId, this.stateFor(taskId, tabId));
+      else if (!owner || owner === taskId) release(tabId);
+    }
+  }
+
+  async watchAgain(taskId) {
+    if (this.watched.delete(taskId)) {
+      if (!this.watched.size) await unregisterContentScripts();
+      return;
+    }
+    this.watched.add(taskId);
+    await registerContentScripts();
+    for (const tabId of await this.tasks.tabsOf(taskId)) await injectContentScripts(tabId);
+  }
+
+  stateFor(taskId, tabId) {
+    const task = this.control.get(taskId);
+    const state = this.control.shownIn(taskId, tabId);
+    return {
+      type: "state",
+      state,
+      watch: { idle: "off", takeover: "counting" }[state] ?? "watching",
+      title: task?.title ?? "",
+      isBusy: state === "takeover" && task.actingTab !== null,
+      waits: ["resume", "stop"].includes(task?.waits),
+      problem: problemText(task?.problem),
+    };
+  }
+
+  list() {
+    return [...this.control.all].map(([taskId, { title, isTaken, problem }]) => ({
+      taskId, title, isTaken, isWorking: !isTaken && this.isWatched(taskId), problem: problemText(problem),
+    }));
+  }
+
+  showBadge() {
+    showBadge({ ...this.connectionStatus, tasks: [...this.control.all.keys()].map((taskId) => this.control.shownIn(taskId, null)) });
+  }
+}
+
+function release(tabId) {
+  for (const port of portsOf(tabId)) {
+    removePort(port);
+    dismiss(port);
+  }
+}
+
+function dismiss(port) {
+  tell(port, { type: "state", state: "idle", watch: "off" });
+  port.disconnect();
+}
+
+function problemText(problem) {
+  if (!problem) return "";
+  return { offline: chrome.i18n.getMessage("problemOffline"), refused: chrome.i18n.getMessage("problemRefused") }[problem] ?? problem;
+}

@@ -1,0 +1,92 @@
+// Connects one frame of a task's tab with the service worker. Loaded after input_watch.js and, in the top frame too,
+// overlay.js. In a tab that no task uses the service worker ends the connection, and the frame does nothing.
+(() => {
+  if (globalThis.continuityFrame) {
+    globalThis.continuityFrame.connect(); // the tab has become a task's
+    return;
+  }
+
+  const FRAMES = 2;
+  const LONGEST_FRAME_MS = 100; // a page that is not shown draws no frames
+
+  // Resolve when the events that the browser holds back until the next frame were dispatched: wheel and movements.
+  const nextFrames = () => {
+    let left = FRAMES;
+    const drawn = new Promise((resolve) => {
+      const next = () => ((left -= 1) < 0 ? resolve() : requestAnimationFrame(next));
+      next();
+    });
+    return Promise.race([drawn, new Promise((resolve) => setTimeout(resolve, LONGEST_FRAME_MS))]);
+  };
+
+  class Frame {
+    constructor() {
+      this.port = null;
+      const isOwn = (event) => Boolean(this.overlay?.host) && event.target === this.overlay.host;
+      this.watch = new globalThis.ContinuityInputWatch({ report: (event) => this.send({ type: "input", ...event }), isOwn });
+      this.overlay = window === window.top ? new globalThis.ContinuityOverlay({ onPress: (name) => this.send({ type: name }) }) : null;
+      this.observer = new MutationObserver(() => this.restore());
+      window.addEventListener("pageshow", (event) => event.persisted && this.connect()); // kept pages lose their connection
+    }
+
+    connect() {
+      if (this.port || !chrome.runtime?.id) return;
+      this.port = chrome.runtime.connect({ name: "overlay" });
+      this.port.onMessage.addListener((message) => this.receive(message));
+      this.port.onDisconnect.addListener(() => this.disconnected());
+    }
+
+    send(message) {
+      try {
+        this.port?.postMessage(message);
+      } catch {
+        this.disconnected(); // the extension was reloaded or removed
+      }
+    }
+
+    async receive(message) {
+      if (message.type === "state") {
+        this.show(message);
+        return;
+      }
+      if (message.type === "conceal") this.overlay?.conceal();
+      else if (message.type === "reveal") this.overlay?.reveal();
+      else if (message.type === "flush") await nextFrames();
+      if (message.question) this.send({ type: "answer", question: message.question });
+    }
+
+    show(message) {
+      this.isTask = message.state !== "idle";
+      this.watch.set(message.watch);
+      this.overlay?.show(message);
+      this.observer.disconnect();
+      if (this.isTask) this.observe();
+    }
+
+    observe() {
+      this.observer.observe(document, { childList: true });
+      if (document.documentElement && this.overlay) this.observer.observe(document.documentElement, { childList: true });
+    }
+
+    // `document.open` removes the listeners and the content of the document.
+    restore() {
+      if (!this.isTask) return;
+      this.watch.listen();
+      this.overlay?.restore();
+      this.observer.disconnect();
+      this.observe();
+    }
+
+    // The service worker stopped: connecting starts it again. One that dismisses the frame has told it before.
+    disconnected() {
+      this.port = null;
+      const { isTask } = this;
+      this.isTask = false;
+      if (isTask && chrome.runtime?.id) this.connect();
+      else this.show({ state: "idle", watch: "off" });
+    }
+  }
+
+  globalThis.continuityFrame = new Frame();
+  globalThis.continuityFrame.connect();
+})();

@@ -1,0 +1,84 @@
+// Reports the trusted input events of one frame, before the page receives them. Whether an event is a person's or one
+// that the extension sent, the service worker decides (expected_input.js).
+(() => {
+  const MODIFIER_KEYS = new Set(["Alt", "AltGraph", "CapsLock", "Control", "Fn", "Meta", "NumLock", "ScrollLock", "Shift"]);
+  const TEXTS = new Set(["insertFromPaste", "insertFromDrop", "insertFromComposition", "insertReplacementText"]);
+
+  // Where the frame is in its tab, in CSS pixels; null if a frame around it is of another site.
+  const frameOffset = () => {
+    let [x, y] = [0, 0];
+    for (let view = window; view !== view.top; view = view.parent) {
+      let frame = null;
+      try {
+        frame = view.frameElement;
+      } catch {
+        return null;
+      }
+      if (!frame) return null;
+      const box = frame.getBoundingClientRect();
+      [x, y] = [x + box.left + frame.clientLeft, y + box.top + frame.clientTop];
+    }
+    return { x, y };
+  };
+
+  const place = (event) => {
+    const offset = frameOffset();
+    if (!offset) return {};
+    return { x: event.clientX + offset.x, y: event.clientY + offset.y };
+  };
+
+  const descriptions = {
+    pointerdown: (event) => ({ kind: "press", button: event.button, ...place(event) }),
+    pointermove: (event) => {
+      if (event.pointerType !== "mouse") return null; // the touch began with pointerdown
+      return { kind: "move", screenX: event.screenX, screenY: event.screenY, ...place(event) };
+    },
+    wheel: (event) => ({ kind: "wheel", ...place(event) }),
+    // A modifier key alone does nothing on the page: it begins a shortcut of the browser or of the desktop.
+    keydown: (event) => (MODIFIER_KEYS.has(event.key) ? null : { kind: "key", key: event.key, code: event.code }),
+    input: (event) => (TEXTS.has(event.inputType) ? { kind: "text" } : null),
+    pointerout: (event) => (window === window.top && event.relatedTarget === null && event.pointerType === "mouse" ? { kind: "left" } : null),
+  };
+
+  // Calls `report` with each event. `isOwn(event)` is whether an event is on the overlay's own buttons.
+  class InputWatch {
+    constructor({ report, isOwn = () => false }) {
+      this.report = report;
+      this.isOwn = isOwn;
+      this.mode = "off";
+      this.listener = (event) => this.receive(event);
+    }
+
+    // "off": report nothing; "watching": report every event; "counting": a person has the page, report what is counted.
+    set(mode) {
+      this.mode = mode;
+      if (mode === "off") this.unlisten();
+      else this.listen();
+    }
+
+    // Listen (again: `document.open` removes the listeners of the window). Listening twice is the same as once.
+    listen() {
+      if (this.mode === "off") return;
+      for (const type of Object.keys(descriptions)) {
+        window.addEventListener(type, this.listener, { capture: true, passive: true });
+      }
+    }
+
+    unlisten() {
+      for (const type of Object.keys(descriptions)) window.removeEventListener(type, this.listener, { capture: true });
+    }
+
+    receive(event) {
+      if (!event.isTrusted || this.isOwn(event)) return;
+      const described = descriptions[event.type](event);
+      if (!described) return;
+      if (this.mode === "watching") this.report(described);
+      else if (this.mode === "counting" && !["move", "left"].includes(described.kind)) {
+        const { key: _key, code: _code, ...counted } = described;
+        this.report(counted);
+      }
+    }
+  }
+
+  globalThis.ContinuityInputWatch = InputWatch;
+})();

@@ -1,0 +1,177 @@
+// The state of each task of this browser: what the server says of it, whether an action runs, and whether a person has
+// taken its page over. A takeover counts at once, before the server has confirmed it; a takeover that could not be sent is
+// sent after the next activation.
+const KEY = "taskControl";
+const ENDED = new Set(["completed", "error", "removed"]);
+const RUNNING = new Set(["created", "running"]);
+const ACTIVITY_MS = 5000;
+const MAX_NAVIGATIONS = 20;
+const COUNTERS = { press: "clicks", key: "keys", text: "texts", wheel: "wheels" };
+
+export class TaskControl {
+  constructor({ connection, storage = chrome.storage.session, onChange = () => {}, setTimer = (...timer) => setTimeout(...timer) }) {
+    Object.assign(this, { connection, storage, onChange, setTimer });
+    this.all = new Map();
+    this.loaded = this.load();
+  }
+
+  async load() {
+    const stored = (await this.storage.get(KEY))[KEY] ?? [];
+    for (const [taskId, task] of stored) {
+      if (!this.all.has(taskId)) this.all.set(taskId, { ...newTask(), ...task });
+    }
+  }
+
+  get(taskId) {
+    return this.all.get(taskId);
+  }
+
+  isTakenOver(taskId) {
+    return Boolean(this.get(taskId)?.isTaken);
+  }
+
+  // Return what the overlay of one of the task's tabs shows: idle, hidden, ongoing or takeover.
+  shownIn(taskId, tabId) {
+    const task = this.get(taskId);
+    if (!task) return "idle";
+    if (task.isTaken) return "takeover";
+    if (task.actingTab === tabId) return "ongoing";
+    return RUNNING.has(task.status) || task.actingTab !== null ? "hidden" : "idle";
+  }
+
+  // An action began in a tab of the task; null: it has no tab yet.
+  actionStarted(taskId, tabId) {
+    const task = this.known(taskId);
+    this.change(taskId, { actingTab: tabId ?? "", status: RUNNING.has(task.status) ? task.status : "running" });
+  }
+
+  actionEnded(taskId) {
+    if (this.get(taskId)) this.change(taskId, { actingTab: null });
+  }
+
+  // The server reports the status of a task. One that it sent before it knew of a takeover or resume changes neither.
+  receiveStatus({ taskId, status, title }) {
+    if (ENDED.has(status)) {
+      this.drop(taskId);
+      return;
+    }
+    const changes = { status, ...(title === undefined ? {} : { title }) };
+    if (!this.known(taskId).waits) changes.isTaken = status === "takeover";
+    this.change(taskId, changes);
+  }
+
+  // The connection is active: take over the server's list of tasks, and send what could not be sent.
+  async receiveActivation({ tasks = [] }) {
+    await this.loaded;
+    const listed = new Set(tasks.map(({ taskId }) => taskId));
+    for (const taskId of [...this.all.keys()]) if (!listed.has(taskId)) this.drop(taskId);
+    for (const task of tasks) this.receiveStatus(task);
+    for (const [taskId, { waits, reason }] of [...this.all]) {
+      if (waits) await this.request(taskId, waits, waits === "takeover" ? { reason } : {});
+    }
+  }
+
+  // A person takes the page over; `event` is the kind of input that did it.
+  async takeOver(taskId, reason, event = "") {
+    const task = this.get(taskId);
+    if (!task || task.isTaken) return;
+    this.change(taskId, { isTaken: true, problem: "", reason });
+    const counts = COUNTERS[event] ? { counts: { [COUNTERS[event]]: 1 } } : {};
+    await this.request(taskId, "takeover", { reason, ...counts });
+  }
+
+  async resume(taskId) {
+    if (!this.isTakenOver(taskId)) return;
+    await this.sendActivity(taskId);
+    await this.request(taskId, "resume");
+  }
+
+  async stop(taskId) {
+    if (this.get(taskId)) await this.request(taskId, "stop");
+  }
+
+  // Count an input of the person who has the page.
+  count(taskId, kind) {
+    const task = this.get(taskId);
+    const counter = COUNTERS[kind];
+    if (!task?.isTaken || !counter) return;
+    task.counts[counter] = (task.counts[counter] ?? 0) + 1;
+    this.planActivity(taskId, task);
+  }
+
+  // The person who has the page went to a document.
+  countNavigation(taskId, url) {
+    const task = this.get(taskId);
+    if (!task?.isTaken || !/^https?:/.test(url)) return;
+    const { origin, pathname } = new URL(url);
+    if (task.navigations.length < MAX_NAVIGATIONS) task.navigations.push(`${origin}${pathname}`.slice(0, 500));
+    task.counts.navigations = (task.counts.navigations ?? 0) + 1;
+    this.planActivity(taskId, task);
+  }
+
+  planActivity(taskId, task) {
+    task.timer ??= this.setTimer(() => this.sendActivity(taskId), ACTIVITY_MS);
+  }
+
+  async sendActivity(taskId) {
+    const task = this.get(taskId);
+    if (!task) return;
+    clearTimeout(task.timer);
+    task.timer = undefined;
+    const { counts, navigations } = task;
+    if (!Object.keys(counts).length) return;
+    Object.assign(task, { counts: {}, navigations: [] });
+    const message = { type: "activity", taskId, counts, ...(navigations.length ? { navigations } : {}) };
+    await this.connection.request(message).catch(() => {}); // counts are no reason to fail
+  }
+
+  // Send takeover, resume or stop, and follow what the server answers.
+  async request(taskId, type, fields = {}) {
+    this.change(taskId, { waits: type, problem: "" });
+    let ack;
+    try {
+      ack = await this.connection.request({ type, taskId, ...fields });
+    } catch {
+      // A takeover stays, and is sent later; the person presses the other buttons again.
+      if (this.get(taskId)) this.change(taskId, { waits: type === "takeover" ? type : "", problem: "offline" });
+      return;
+    }
+    if (!this.get(taskId)) return; // it ended meanwhile
+    if (ack.ok) this.change(taskId, { waits: "", ...(type === "takeover" ? {} : { isTaken: false }) });
+    else if (ack.error?.code === "NOT_FOUND") this.drop(taskId);
+    else this.refused(taskId, type, ack.error);
+  }
+
+  // The task's status does not allow it: what the server last said of the task holds.
+  refused(taskId, type, error) {
+    const isTaken = this.get(taskId).status === "takeover";
+    const problem = type === "takeover" ? "" : error?.message || "refused";
+    this.change(taskId, { waits: "", isTaken, problem });
+  }
+
+  known(taskId) {
+    if (!this.all.has(taskId)) this.all.set(taskId, newTask());
+    return this.get(taskId);
+  }
+
+  change(taskId, changes) {
+    Object.assign(this.known(taskId), changes);
+    this.store();
+    this.onChange(taskId);
+  }
+
+  drop(taskId) {
+    if (!this.all.delete(taskId)) return;
+    this.store();
+    this.onChange(taskId);
+  }
+
+  store() {
+    const stored = [...this.all].map(([taskId, { status, title, isTaken, waits, reason }]) => [taskId, { status, title, isTaken, waits, reason }]);
+    this.storage.set({ [KEY]: stored });
+  }
+}
+
+const newTask = () => ({
+  status: "created", title: "", actingTab: null, isTaken: false, waits: "", reason: "", problem: "", counts: {}, navigations: [],
+});
