@@ -16,6 +16,6 @@ SUITES = sorted(Path(__file__).parent.glob("extension/*.test.mjs"))
 def test_the_units_of_the_extension_pass(suite: Path) -> None:
     if not NODE.exists():
         pytest.fail("Playwright's driver has no node: run `make test`, which installs it.")
-    command = [NODE, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", suite]
+    command = [str(NODE), "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", str(suite)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
