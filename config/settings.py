@@ -275,6 +275,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "config.compression.CompressionMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -292,6 +293,7 @@ TEMPLATES = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ]
@@ -325,8 +327,17 @@ CSRF_COOKIE_NAME = "continuity_csrf"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 APPEND_SLASH = False
 STATIC_URL = "/static/"
-LANGUAGE_CODE = "en-us"
-USE_I18N = False
+# The languages of pages (a switch stores the choice in a cookie; else the browser's language). What
+# APIs, agents and commands output is English.
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "中文")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_I18N = not IS_LEAN
+LANGUAGE_COOKIE_NAME = "continuity_language"
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+LANGUAGE_COOKIE_SECURE = IS_PUBLIC_OVER_TLS
 USE_TZ = True
 TIME_ZONE = "UTC"
 LOGIN_URL = "/admin/login/"
@@ -378,10 +389,14 @@ UNFOLD = {
         _static("continuity/runs.css"),
         _static("continuity/shown.css"),
     ],
-    "SCRIPTS": [_static("continuity/admin.js")],
+    "SCRIPTS": [
+        "decisions.views.languages.script_url",
+        _static("continuity/shell.js"),
+        _static("continuity/admin.js"),
+    ],
     "GLOBAL_CALLBACK": "decisions.admin.sign_in.site_context",
     "DASHBOARD_CALLBACK": "runs.admin.dashboard.dashboard",
-    "SIDEBAR": {"navigation": "runs.admin.navigation.navigation", "show_all_applications": True},
+    "SIDEBAR": {"navigation": "runs.admin.navigation.navigation", "show_all_applications": False},
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": False,

@@ -11,6 +11,7 @@ from decisions.views import chat as chat_views
 from decisions.views import continuity
 from decisions.views.audit import AuditView
 from decisions.views.confirmation_page import confirm_page
+from decisions.views.languages import ScriptTexts, choose_language
 
 _USER = "api/v1/user/<id:user_id>"
 
@@ -27,5 +28,7 @@ urlpatterns: list[URLPattern] = [
     path("api/v1/audit", AuditView.as_view()),
     path("admin", RedirectView.as_view(url="/admin/", query_string=True)),
     path("admin/login/", sign_in),
+    path("admin/language/", choose_language, name="set_language"),
+    path("admin/texts/<str:language>.js", ScriptTexts.as_view(), name="script_texts"),
     path("admin/once/<str:token>/", one_time_login, name="one_time_login"),
 ]

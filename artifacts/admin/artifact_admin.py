@@ -20,6 +20,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from artifacts.admin.responses import attachment_response, image_response, is_image
 from artifacts.chunks import is_text
@@ -63,6 +64,8 @@ class ArtifactTypeFilter(SimpleListFilter):
 class ArtifactAdmin(ReadOnlyAdmin):
     """Artifacts, newest first."""
 
+    list_title = _("Artifacts")
+    list_empty = _("Files, screenshots and page texts that runs store, and uploads.")
     list_display = (
         "display_name",
         "mime_type",

@@ -20,6 +20,7 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import actor_of
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
@@ -122,7 +123,8 @@ class RefusalFilter(SimpleListFilter):
 class AuditEntryAdmin(ReadOnlyAdmin):
     """The audit log, newest row first, with each row's position in the hash chain."""
 
-    list_title = "Audit log"
+    list_title = _("Audit log")
+    list_empty = _("Each call, change and decision adds a row.")
     list_display = (
         "display_time",
         "display_action",

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
@@ -79,6 +80,8 @@ class OutcomeFilter(admin.SimpleListFilter):
 class UserObjectAdmin(UserRecordAdmin):
     """Shells and success paths, the last written first, with their versions."""
 
+    list_title = _("Objects")
+    list_empty = _("What agents store about a user: shells, success paths, procedures.")
     list_display = ("name", "display_type", "display_user", "display_version", "display_written_at")
     list_filter = (ObjectTypeFilter, WorkspaceFilter)
     ordering = ("-updated_at", "-id")
@@ -145,6 +148,8 @@ class UserObjectAdmin(UserRecordAdmin):
 class OutcomeAdmin(UserRecordAdmin):
     """Outcomes of decisions, newest first."""
 
+    list_title = _("Outcomes")
+    list_empty = _("Each message that an agent asks Continuity to judge opens an outcome.")
     list_display = (
         "display_status",
         "display_decision",
@@ -239,6 +244,8 @@ class OutcomeAdmin(UserRecordAdmin):
 class EvidenceAdmin(UserRecordAdmin):
     """Evidence: the changes of users' states with their reasons, newest first."""
 
+    list_title = _("Evidence")
+    list_empty = _("Messages and reported outcomes change a user's state; each change is a row.")
     list_display = (
         "axis",
         "display_change",

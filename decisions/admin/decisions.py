@@ -14,6 +14,7 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import actor_of
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
@@ -39,7 +40,7 @@ _TONES = {
     "expired": "canceled",
     "withdrawn": "canceled",
 }
-INBOX_TITLE = "Inbox"
+INBOX_TITLE = _("Inbox")
 # Parts of the inbox that other apps add above the list of decisions: callables that return HTML.
 inbox_parts: list[Callable[[HttpRequest], SafeString]] = []
 
@@ -97,6 +98,10 @@ def confirmation_of(decision: Decision) -> Confirmation | None:
 class DecisionAdmin(ReadOnlyAdmin):
     """Decisions, newest first. Operators confirm or refuse the waiting ones."""
 
+    list_title = _("Decisions")
+    list_empty = _(
+        "Each tool call that policy judges, and each message that an agent asks about, adds a row."
+    )
     list_display = (
         "display_confirmation",
         "display_subject",
@@ -183,7 +188,7 @@ class DecisionAdmin(ReadOnlyAdmin):
 
     def get_list_title(self, request: HttpRequest) -> str:
         """Return "Inbox" for the list of waiting decisions."""
-        return INBOX_TITLE if is_inbox(request) else self.list_title
+        return str(INBOX_TITLE if is_inbox(request) else self.list_title)
 
     def change_view(
         self,

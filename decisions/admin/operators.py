@@ -19,6 +19,7 @@ from django.db.models import ManyToManyField, Model, Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from decisions.admin.acting import actor_of
@@ -157,7 +158,8 @@ def _grants_in(message: Any) -> dict[str, list[str]]:
 class OperatorAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]
     """Operators: people who sign in to the admin with their permissions."""
 
-    list_title = "Operators"
+    list_title = _("Operators")
+    new_title = _("New operator")
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -193,7 +195,9 @@ class OperatorAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]
 class OperatorGroupAdmin(DjangoGroupAdmin, AuditedAdmin):
     """Groups of operators that share permissions."""
 
-    list_title = "Operator groups"
+    list_title = _("Operator groups")
+    new_title = _("New operator group")
+    list_empty = _("A group gives its permissions to several operators.")
 
 
 _change_own_password = admin.site.password_change

@@ -13,6 +13,7 @@ from django.contrib.auth import get_permission_codename
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import actor_of
 from decisions.admin.continuity import record_links, state_table
@@ -81,6 +82,7 @@ class AddOnlyAdmin(ReadOnlyAdmin):
 class TenantAdmin(AddOnlyAdmin):
     """Tenants."""
 
+    list_title = _("Tenants")
     list_display = ("name", "display_id", "display_created_at")
     ordering = ("name",)
     search_fields = ("name",)
@@ -107,6 +109,7 @@ class TenantAdmin(AddOnlyAdmin):
 class WorkspaceAdmin(AddOnlyAdmin):
     """Workspaces of the tenants."""
 
+    list_title = _("Workspaces")
     add_fields = ("tenant", "name")
     list_display = ("name", "display_tenant", "display_id", "display_created_at")
     list_select_related = ("tenant",)
@@ -139,6 +142,8 @@ class WorkspaceAdmin(AddOnlyAdmin):
 class UserAdmin(AddOnlyAdmin):
     """Users of the callers. People who sign in to the admin are operators."""
 
+    list_title = _("Users")
+    list_empty = _("Users for whom agents act. A call that names a user adds one.")
     add_fields = ("workspace", "user_id")
     list_display = ("user_id", "display_workspace", "display_created_at")
     ordering = ("-id",)

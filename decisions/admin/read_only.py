@@ -12,7 +12,11 @@ from django.contrib.admin.views.main import PAGE_VAR
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import NoReverseMatch
+from django.utils.functional import Promise
 from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
@@ -54,17 +58,21 @@ class TitledAdmin(ModelAdmin):
 
     Attributes:
         list_title: The title of the list, by default the model's plural name.
+        new_title: The title of the form that adds a row.
+        list_empty: What would fill the list, shown while it has no rows.
     """
 
-    list_title = ""
+    list_title: str | Promise = ""
+    new_title: str | Promise = _("New row")
+    list_empty: str | Promise = ""
 
     def __init__(self, model: type[Model], admin_site: AdminSite) -> None:
         super().__init__(model, admin_site)
-        self.list_title = self.list_title or capfirst(str(self.opts.verbose_name_plural))
+        self.list_title = self.list_title or capfirst(self.opts.verbose_name_plural)
 
     def get_list_title(self, request: HttpRequest) -> str:
         """Return the title of the requested list; subclasses name filtered lists."""
-        return self.list_title
+        return str(self.list_title)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -72,6 +80,19 @@ class TitledAdmin(ModelAdmin):
         """Show the list under its title."""
         context = {"title": self.get_list_title(request), **(extra_context or {})}
         response: HttpResponse = super().changelist_view(request, context)
+        return response
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the page of a row, which the tab names after the row and its list."""
+        title = self.list_title if object_id else self.new_title
+        context = {"title": title, **(extra_context or {})}
+        response: HttpResponse = super().changeform_view(request, object_id, form_url, context)
         return response
 
 
@@ -92,6 +113,25 @@ class ReadOnlyAdmin(TitledAdmin):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Refuse to add rows."""
         return False
+
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Show the form of a new row, or redirect to it if it has a page of its own.
+
+        Raises:
+            PermissionDenied: The user may not add rows.
+            Http404: No form adds one, whatever the user may do: runs and calls do.
+        """
+        if self.has_add_permission(request):
+            response: HttpResponse = super().add_view(request, *args, **kwargs)
+            return response
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        try:
+            return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_new")
+        except NoReverseMatch:
+            if not request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}"):
+                raise PermissionDenied from None
+            raise Http404(f"No form adds a row to {self.list_title}.") from None
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Refuse to change rows."""

@@ -16,6 +16,7 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
@@ -129,6 +130,8 @@ class TokenStateFilter(ChoiceFilter):
 class TokenAdmin(SecretCreationAdmin):
     """Tokens, newest first. Digests are never shown."""
 
+    list_title = _("Tokens")
+    list_empty = _("A token lets an agent or a program call the API. Create one here.")
     list_display = (
         "name",
         "display_state",

@@ -54,12 +54,12 @@ def _part(part: Part) -> SafeString | str:
 
 
 def moment(at: datetime | None) -> SafeString:
-    """Return a time relative to now, with the exact time as its title."""
+    """Return a time relative to now, with the exact time as its title (shell.js localizes both)."""
     if at is None:
         return format_html('<span class="cty-dim">{}</span>', "never")
     exact = at.astimezone(UTC)
     return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>',
+        '<time datetime="{}" title="{} UTC" data-moment>{}</time>',
         exact.isoformat(timespec="seconds"),
         exact.strftime("%Y-%m-%d %H:%M:%S"),
         ago(at),

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.filters import ChoiceFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
@@ -42,7 +43,8 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         "display_default",
         "display_created_at",
     )
-    list_title = "Targets"
+    list_title = _("Targets")
+    list_empty = _("A target is a folder or a runner in which tools are executed. Add one here.")
     list_filter = (TargetKindFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "name")

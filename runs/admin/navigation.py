@@ -9,13 +9,15 @@ from django.apps import apps
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.decisions import INBOX_TITLE, is_inbox
 
 _INBOX = "inbox"
-_GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+_GROUPS: tuple[tuple[str | Promise, tuple[tuple[str, str], ...]], ...] = (
     (
-        "Work",
+        _("Work"),
         (
             ("inbox", _INBOX),
             ("play_circle", "runs_run"),
@@ -31,7 +33,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     (
-        "User state",
+        _("User state"),
         (
             ("category", "decisions_userobject"),
             ("fact_check", "decisions_outcome"),
@@ -39,7 +41,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         ),
     ),
     (
-        "Access",
+        _("Access"),
         (
             ("policy", "decisions_policyrule"),
             ("key", "decisions_token"),
@@ -55,7 +57,7 @@ _GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the sidebar's groups in Unfold's form."""
     index = {
-        "title": "Dashboard",
+        "title": _("Dashboard"),
         "icon": "dashboard",
         "link": reverse("admin:index"),
         "active": request.path == reverse("admin:index"),
@@ -85,7 +87,7 @@ def _item(request: HttpRequest, icon: str, name: str) -> dict[str, Any]:
 def _inbox_item(request: HttpRequest, icon: str) -> dict[str, Any]:
     """Return the item of the list of decisions that wait for a person."""
     return {
-        "title": INBOX_TITLE,
+        "title": str(INBOX_TITLE),
         "icon": icon,
         "link": f"{reverse('admin:decisions_decision_changelist')}?status=waiting",
         "active": _shows_inbox(request),
@@ -99,8 +101,7 @@ def _shows_inbox(request: HttpRequest) -> bool:
 
 def _list_title(app_label: str, model_name: str) -> str:
     model_admin: Any = admin.site.get_model_admin(apps.get_model(app_label, model_name))
-    title: str = model_admin.list_title
-    return title
+    return str(model_admin.list_title)
 
 
 def _has_permission(permission: str) -> Callable[[HttpRequest], bool]:

@@ -16,6 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import operator_of
 from decisions.admin.filters import EndedFilter, WorkspaceFilter
@@ -38,6 +39,11 @@ class SessionStateFilter(EndedFilter):
 class BrowserSessionAdmin(ReadOnlyAdmin):
     """Named sessions, newest first."""
 
+    list_title = _("Browser sessions")
+    list_empty = _(
+        "A session keeps cookies and pages between runs. Runs that name one, and "
+        "agents with a browser, create it."
+    )
     list_display = (
         "name",
         "display_id",

@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -62,6 +63,8 @@ class WebhookForm(forms.Form):
 class WebhookAdmin(SecretCreationAdmin):
     """Webhooks, newest first. Secrets are never shown."""
 
+    list_title = _("Webhooks")
+    list_empty = _("A webhook is called when runs end or wait for a person. Create one here.")
     list_display = (
         "name",
         "display_state",
@@ -170,6 +173,8 @@ class DeliveryStatusFilter(ChoiceFilter):
 class WebhookDeliveryAdmin(ReadOnlyAdmin):
     """Webhook deliveries, newest first, with their last and next attempts."""
 
+    list_title = _("Webhook deliveries")
+    list_empty = _("Each event that is sent to a webhook adds a row.")
     list_display = (
         "display_status",
         "display_subject",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.presentation.html import code, moment, pill
@@ -14,6 +15,10 @@ from runs.models import Worker
 class WorkerAdmin(ReadOnlyAdmin):
     """Worker processes, alive and lost, newest first."""
 
+    list_title = _("Workers")
+    list_empty = _(
+        "Worker processes appear here when they start: manage.py up or manage.py worker."
+    )
     list_display = (
         "display_id",
         "display_state",

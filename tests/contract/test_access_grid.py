@@ -201,7 +201,15 @@ ADMIN_OF_ALL_STAFF = {
     "admin/jsi18n/",
     "admin/logout/",
 }
-ADMIN_OPEN = {"admin", "admin/login/", "admin/once/<str:token>/", "admin/logout/", "admin/jsi18n/"}
+ADMIN_OPEN = {
+    "admin",
+    "admin/login/",
+    "admin/language/",
+    "admin/texts/<str:language>.js",
+    "admin/once/<str:token>/",
+    "admin/logout/",
+    "admin/jsi18n/",
+}
 NOT_SIGNED_IN = ("anonymous", "revoked", "expired", "staff")
 CALLS = [(method, route) for route, methods in SCOPED.items() for method in methods]
 

@@ -14,6 +14,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import actor_of
 from decisions.admin.policy.forms import CallForm, RuleForm, initial_of, named_in, scope_label
@@ -54,6 +55,11 @@ class RuleStateFilter(admin.SimpleListFilter):
 class PolicyRuleAdmin(ReadOnlyAdmin):
     """Policy rules; a change creates a new version."""
 
+    list_title = _("Policy rules")
+    list_empty = _(
+        "A rule allows, denies or requires a confirmation for tool calls. Without "
+        "rules, the defaults apply."
+    )
     list_display = (
         "display_verdict",
         "display_tool",

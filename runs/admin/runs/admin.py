@@ -25,6 +25,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
 from decisions.admin.acting import operator_of, rows_of_action
@@ -53,6 +54,8 @@ MESSAGES_SHOWN = 3  # of a list action
 class RunAdmin(RunColumns, ReadOnlyAdmin):
     """Runs, newest first, with the actions cancel, retry and answer."""
 
+    list_title = _("Runs")
+    list_empty = _("Runs that agents and programs submit appear here.")
     list_display = (
         "display_status",
         "display_run",

@@ -19,6 +19,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import operator_of
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
@@ -51,6 +52,8 @@ class TaskStatusFilter(ChoiceFilter):
 class TaskAdmin(ReadOnlyAdmin):
     """Tasks, newest first. On a task's page the operator sends messages to the agent."""
 
+    list_title = _("Tasks")
+    list_empty = _("A task is a conversation with an agent. Give one a goal above.")
     list_display = (
         "display_status",
         "display_title",

@@ -1,0 +1,207 @@
+"""Rows of every kind that the admin shows, and the addresses of all of its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.models import Group, User
+from django.urls import reverse
+
+from decisions import models as of_decisions
+from decisions.audit.record import AuditEvent, record
+from decisions.authorization.confirmations import open_confirmation
+from decisions.authorization.sealed_arguments import seal_arguments
+from decisions.continuity.outcomes import open_outcome
+from decisions.identity.principals import Principal, create_token
+from decisions.infra.ids import new_id
+from decisions.models import Decision
+from runners.models import BrowserSession, ExecutionTarget
+from runs.models import Run, Webhook, WebhookDelivery, Worker
+from tests.support.decisions.continuity import FORECAST, create_decision
+
+LONG = "a-name-that-is-much-longer-than-the-column-of-a-phone-" + "x" * 60
+FORMS = (
+    "admin:decisions_policyrule_new",
+    "admin:decisions_policyrule_test",
+    "admin:decisions_token_new",
+    "admin:runs_webhook_new",
+    "admin:runs_task_new",
+    "admin:runners_executiontarget_new",
+    "admin:auth_user_add",
+    "admin:auth_group_add",
+    "admin:password_change",
+)
+INBOX = "/admin/decisions/decision/?status=waiting"
+
+
+class RowsOfEveryKind:
+    """Creates rows of the kinds that the admin has pages of."""
+
+    def __init__(self, principal: Principal, run: Run, folder: Path) -> None:
+        self.principal, self.run, self.folder = principal, run, folder
+        self.now = datetime.now(UTC)
+        self.of_workspace = {
+            "tenant_id": principal.tenant_id,
+            "workspace_id": principal.workspace_id,
+        }
+
+    def create(self, number: int) -> None:
+        """Create one row of each kind; `number` keeps names apart."""
+        self._work(number)
+        self._decisions(number)
+        self._state(number)
+        self._access(number)
+
+    def _work(self, number: int) -> None:
+        name = f"{LONG}{number}"
+        BrowserSession.objects.create(id=new_id("sess_"), name=name, **self.of_workspace)
+        ExecutionTarget.objects.create(
+            kind="workspace", name=name, config={"root": str(self.folder)}, **self.of_workspace
+        )
+        Worker.objects.create(
+            id=new_id("wrk_"), process=f"host/{number}", host=LONG, started_at=self.now
+        )
+        webhook = Webhook.objects.create(
+            id=new_id("wh_"),
+            name=name,
+            url=f"https://hooks.example/{LONG}",
+            trust="remote",
+            secret=b"s",
+            created_by="local",
+            created_at=self.now,
+            **self.of_workspace,
+        )
+        WebhookDelivery.objects.create(
+            id=new_id("msg_"),
+            webhook=webhook,
+            run=self.run,
+            event="run.failed",
+            next_try_at=self.now,
+            created_at=self.now,
+        )
+
+    def _decisions(self, number: int) -> None:
+        decision = Decision(
+            principal_id="local",
+            kind="tool",
+            mode="confirm",
+            subject_digest="d" * 64,
+            tool="submit_form",
+            target_id=f"target_{number}",
+            run_id=self.run.id,
+            arguments={"text": LONG},
+            created_at=self.now,
+            **self.of_workspace,
+        )
+        decision.sealed_arguments = seal_arguments(decision, {"text": LONG})
+        decision.save()
+        open_confirmation(decision)
+        open_outcome(create_decision(self.principal), FORECAST)
+        record(
+            AuditEvent(
+                "run.submitted",
+                f"token:{LONG}",
+                "run",
+                self.run.id,
+                metadata={"templateId": "test_stepwise", "reason": LONG},
+                **self.of_workspace,
+            )
+        )
+
+    def _state(self, number: int) -> None:
+        owner = {**self.of_workspace, "user_id": f"user-{number}"}
+        kept = of_decisions.UserObject.objects.create(
+            object_type="success_path",
+            name=f"{LONG}{number}",
+            created_at=self.now,
+            updated_at=self.now,
+            **owner,
+        )
+        of_decisions.ObjectVersion.objects.create(
+            object=kept,
+            version=1,
+            is_current=True,
+            payload={"intent": LONG},
+            confidence="high",
+            validity="long",
+            written_by="local",
+            call_digest="0" * 64,
+            created_at=self.now,
+        )
+        of_decisions.Evidence.objects.create(
+            axis="time",
+            source="chat",
+            delta=0.1,
+            confidence=0.5,
+            value_before=0,
+            value_after=0.1,
+            note=LONG,
+            created_at=self.now,
+            **owner,
+        )
+
+    def _access(self, number: int) -> None:
+        of_decisions.PolicyRule.objects.create(
+            verdict="confirm",
+            scope="everywhere",
+            tool=f"tool_{number}",
+            reason=LONG,
+            created_by="admin:boss",
+            created_at=self.now,
+        )
+        create_token(name=f"{LONG}{number}", lifetime=timedelta(days=3))
+        tenant = of_decisions.Tenant.objects.create(name=f"tenant-{number}")
+        workspace = of_decisions.Workspace.objects.create(tenant=tenant, name=f"{LONG}{number}")
+        of_decisions.User.objects.create(workspace=workspace, user_id=f"{LONG}{number}")
+        User.objects.create_user(f"operator-{number}", is_staff=True)
+        Group.objects.create(name=f"group-{number}")
+
+
+def rows_of_every_kind(
+    *,
+    principal: Principal,
+    make_run_with_steps: Callable[..., Run],
+    make_artifact: Callable[..., str],
+    make_task: Callable[..., str],
+    folder: Path,
+    count: int = 1,
+) -> None:
+    """Create `count` rows of each kind."""
+    first = User.objects.count()
+    for number in range(first, first + count):
+        run = make_run_with_steps(["succeeded", "failed"], status="failed", result_summary=LONG)
+        make_artifact(b"text", name=f"{LONG}.txt", run_id=run.id)
+        make_task(f"Find {LONG}")
+        RowsOfEveryKind(principal, run, folder).create(number)
+
+
+def lists() -> list[str]:
+    """Return the addresses of all lists."""
+    return [INBOX, *(f"/admin/{_path(model)}/" for model in admin.site._registry)]
+
+
+def pages() -> list[str]:
+    """Return the addresses of all pages: the dashboard, lists, forms, and a page of each kind."""
+    forms = [reverse(name) for name in FORMS]
+    return ["/admin/", *lists(), *forms, *_row_pages()]
+
+
+def _row_pages() -> Iterator[str]:
+    for model in admin.site._registry:
+        row: Any = model._default_manager.order_by("-pk").first()
+        if row is not None:
+            yield f"/admin/{_path(model)}/{row.pk}/change/"
+    target = ExecutionTarget.objects.first()
+    rule = of_decisions.PolicyRule.objects.first()
+    if target is not None and rule is not None:
+        yield reverse("admin:runners_executiontarget_edit", args=[target.pk])
+        yield reverse("admin:runners_executiontarget_snapshots", args=[target.pk])
+        yield reverse("admin:decisions_policyrule_edit", args=[rule.key])
+
+
+def _path(model: Any) -> str:
+    return str(model._meta.label_lower.replace(".", "/"))
