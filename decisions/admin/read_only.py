@@ -124,13 +124,11 @@ class ReadOnlyAdmin(TitledAdmin):
         if self.has_add_permission(request):
             response: HttpResponse = super().add_view(request, *args, **kwargs)
             return response
-        if not self.has_view_permission(request):
+        if not request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}"):
             raise PermissionDenied
         try:
             return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_new")
         except NoReverseMatch:
-            if not request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}"):
-                raise PermissionDenied from None
             raise Http404(f"No form adds a row to {self.list_title}.") from None
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
