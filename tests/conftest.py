@@ -21,7 +21,8 @@ from decisions.audit import anonymous_events
 from decisions.identity.principals import Principal, create_token, ensure_workspace, local_principal
 from decisions.infra.ids import new_id
 from runs.lifecycle.slots import ensure_slots
-from runs.models import TERMINAL, Run, RunStatus
+from runs.models import TERMINAL, Run, RunStatus, RunTerms
+from runs.search.terms import error_columns, terms_of
 from runs.submission.services import submit_run
 
 pytest_plugins = ["tests.support.runs.worker_fixtures"]
@@ -130,8 +131,12 @@ def make_run(principal: Principal) -> Callable[..., Run]:
             "timeout_ms": 600_000,
             "created_at": now,
             "updated_at": now,
+            "subject": "made by a test",
+            **error_columns(columns.get("error")),
         }
-        return Run.objects.create(**{**base, **columns})
+        run = Run.objects.create(**{**base, **columns})
+        RunTerms.objects.create(run=run, terms=terms_of(run))
+        return run
 
     return make
 

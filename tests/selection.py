@@ -49,6 +49,8 @@ VENDOR = {
         "runs/webhooks/test_webhooks.py",
     ),
     "runs/migrations/*": ("runs/models/*", "runs/queries/test_totals.py"),
+    "runs/queries/run_search.py": ("runs/queries/test_run_search.py",),
+    "runs/search/*": ("runs/queries/test_run_search.py",),
     "runs/queries/totals.py": ("runs/queries/test_totals.py",),
     "runs/queue/*": ("runs/queue/*", "runs/execution/test_work_sharing.py"),
 }

@@ -13,6 +13,7 @@ from decisions.validation.json_input import load_json
 from decisions.validation.json_schema import check, coerce_integers, compile_schema
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
+_BOOLEANS = {"true": True, "false": False}
 
 
 def read_json(request: HttpRequest, *, limit: int) -> Any:
@@ -112,6 +113,8 @@ class RequestArguments:
     def _typed(self, name: str, text: str) -> Any:
         """Convert text from the path or query to the JSON type that the schema expects."""
         wanted = self.schema["properties"].get(name, {}).get("type")
+        if wanted == "boolean" and text in _BOOLEANS:
+            return _BOOLEANS[text]
         if wanted != "integer":
             return _text(name, text)
         if not _INTEGER.fullmatch(text):

@@ -25,6 +25,7 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from mcp_server.protocol.run_answers import concise_run
 from runs.queries import runs as queries_runs
+from runs.queries.run_lists import list_runs
 
 RECENT = 20  # runs in resources/list, each with its first artifacts
 JSON = "application/json"
@@ -70,7 +71,7 @@ def list_recent(*, principal: Principal) -> list[types.Resource]:
     Raises:
         Forbidden: The caller may not read runs.
     """
-    runs = queries_runs.list_runs(principal=principal, limit=RECENT)["runs"]
+    runs = list_runs(principal=principal, limit=RECENT)["runs"]
     listed = [_run(run) for run in runs]
     if "artifacts:read" in principal.scopes:
         ids = [run["runId"] for run in runs]
@@ -83,7 +84,7 @@ def _run(run: Mapping[str, Any]) -> types.Resource:
     return types.Resource(
         uri=f"continuity://runs/{run['runId']}",
         name=run["runId"],
-        title=f"{run['templateId']}: {run['status']}",
+        title=f"{run.get('subject') or run['templateId']}: {run['status']}",
         description=str(summary)[:300] or None,
         mime_type=JSON,
         annotations=_modified(run["updatedAt"]),

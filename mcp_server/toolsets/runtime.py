@@ -17,12 +17,12 @@ from mcp_server.tools.waiting_runs import wait_with_person
 from runs.api import contract
 from runs.direct_calls.browser_actions import agent_message
 from runs.queries import page_reader, runs, templates
+from runs.queries.run_lists import list_runs_of_call
 from runs.streaming import long_poll
 from runs.streaming.long_poll import WAIT_MAX_MS
 from runs.submission import services
 from runs.submission.answer import answer_run
 
-TEMPLATE_FILTER = {"templateId": "template_id"}
 SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}
 
 
@@ -65,12 +65,11 @@ async def get_task_run(call: McpToolCall) -> dict[str, Any]:
 
 async def list_task_runs(call: McpToolCall) -> dict[str, Any]:
     """Return a page of the workspace's runs."""
-    filters = {TEMPLATE_FILTER.get(name, name): value for name, value in call.arguments.items()}
     page = await in_thread(
-        runs.list_runs,
+        list_runs_of_call,
         principal=call.principal,
+        call=call.arguments,
         max_bytes=settings.MCP_ANSWER_BYTES,
-        **filters,
     )
     return {**page, "runs": [concise_run(run) for run in page["runs"]]}
 
@@ -195,9 +194,9 @@ TOOLS = (
         name="list_task_runs",
         title="List runs",
         description=(
-            "List the runs of this workspace, newest first; filter by status or"
-            " templateId, page with limit and offset. total counts all matches. Ended runs stay"
-            " listed for 30 minutes by default."
+            "List the runs of this workspace, newest first; filter by status, templateId, label or"
+            " time, or search their subjects with q. The next page: cursor = nextCursor. total"
+            " counts all matches. Ended runs stay listed for 30 minutes by default."
         ),
         input_schema=contract.LIST_TASK_RUNS_INPUT,
         output_schema=contract.LIST_TASK_RUNS_OUTPUT,

@@ -122,7 +122,6 @@ def _recent_failures() -> list[Run]:
     rows = Run.objects.filter(status=RunStatus.FAILED).order_by("-created_at", "-id")
     return list(
         rows.defer(*_LONG, "error").annotate(
-            error_code=KT("error__errorCode"),
             recovery=KT("error__recovery"),
             message=KT("error__message"),
         )[:5]

@@ -21,6 +21,8 @@ from decisions.validation.json_schema import (
 )
 from runs.events.types import EventType
 from runs.models import RunStatus
+from runs.queries.run_lists import NEWEST, SORTS
+from runs.search.labels import LABELS_MAX, NAME_PATTERN, VALUE_PATTERN
 from runs.streaming.long_poll import WAIT_MAX_MS
 from runs.submission.answer import MESSAGE_MAX
 
@@ -64,6 +66,14 @@ OPTIONS: Schema = closed(
             "type": "object",
             "description": "JSON Schema of the answer; used by agent_task, ignored by others.",
         },
+        "labels": {
+            "type": "object",
+            "maxProperties": LABELS_MAX,
+            "propertyNames": {"pattern": NAME_PATTERN},
+            "additionalProperties": {"type": "string", "pattern": VALUE_PATTERN},
+            "description": "Names and values by which the run is found later, such as env: test;"
+            " shown wherever the run is, so no secrets.",
+        },
         "templateVersion": {"type": "string", "minLength": 1, "maxLength": 32},
         "webhookId": {
             **ID,
@@ -100,8 +110,55 @@ BRIEF_RUN_TASK_TEMPLATE_INPUT: Schema = closed(
 BRIEF_WAIT_TASK_RUN_INPUT: Schema = closed(
     {**WAIT_TASK_RUN_INPUT["properties"], "brief": _BRIEF}, ["runId"]
 )
+_AT: Schema = {"type": "integer", "minimum": 0, "maximum": 253_402_300_799_000}  # the year 9999
 LIST_TASK_RUNS_INPUT: Schema = closed(
-    {"status": _STATUS, "templateId": _TEMPLATE_ID, **PAGE_PROPERTIES}, []
+    {
+        "status": {**_STATUS, "description": "Only runs with this status."},
+        "templateId": {**_TEMPLATE_ID, "description": "Only runs of this template."},
+        "q": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 200,
+            "description": "Words, or starts of words, that a run has all of in its subject,"
+            " labels, template, error code or the end of its id; or a whole id.",
+        },
+        "label": {
+            "type": "string",
+            "minLength": 3,
+            "maxLength": 500,
+            "description": "Only runs with this label: name=value; several with commas.",
+        },
+        "errorCode": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 64,
+            "description": "Only runs that ended with this errorCode or causeCode.",
+        },
+        "waiting": {
+            "type": "boolean",
+            "description": "Only runs that wait for a person, or only others.",
+        },
+        "since": {**_AT, "description": "Accepted at this Unix time in milliseconds or later."},
+        "until": {**_AT, "description": "Accepted before this Unix time in milliseconds."},
+        "sort": {
+            "type": "string",
+            "enum": list(SORTS),
+            "default": NEWEST,
+            "description": "-: descending.",
+        },
+        "cursor": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 300,
+            "description": "nextCursor of the page before, with the same filters and sort.",
+        },
+        "limit": {**PAGE_PROPERTIES["limit"], "description": "Runs on a page."},
+        "offset": {
+            **PAGE_PROPERTIES["offset"],
+            "description": "Runs to skip; use cursor to read all pages.",
+        },
+    },
+    [],
 )
 ANSWER_TASK_RUN_INPUT: Schema = closed(
     {"runId": ID, "answer": {"type": "string", "minLength": 1, "maxLength": MESSAGE_MAX}}
@@ -138,6 +195,12 @@ _RUN_FIELDS: Schema = {
 _RUN_EXTRAS: Schema = {
     "mode": {"type": "string", "enum": ["sync", "async"]},
     "templateVersion": TEXT,
+    "subject": {**TEXT, "description": "What the run is about, on one line, from its inputs."},
+    "labels": {
+        "type": "object",
+        "additionalProperties": TEXT,
+        "description": "The labels of options.labels.",
+    },
     "queue": closed({"position": COUNT, "reason": TEXT}),
     "waitingFor": _ANY_OBJECT,
     "resultSummary": TEXT,

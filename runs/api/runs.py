@@ -16,6 +16,7 @@ from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from runs.api import contract, openapi
 from runs.queries import runs, templates
+from runs.queries.run_lists import list_runs_of_call
 from runs.queries.visibility import visible_run
 from runs.streaming.long_poll import WAIT_MAX_MS, submit_and_wait, wait_events, wait_run
 from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events
@@ -88,13 +89,14 @@ class RunsView(ApiView):
         refusals=READ_REFUSALS,
     )
     def get(self, request: Request) -> HttpResponse:
-        """Newest first. `total` counts all that match; the next page starts at `offset` =
-        `nextCursor`.
+        """Newest first, or in the order of `sort`. `total` counts all that match; with other
+        filters than `status` and `templateId`, at most 10000.
+
+        The next page is the same call with `cursor` = `nextCursor`: runs that are submitted in
+        between shift no page. With `offset` they do.
         """
-        args = self.arguments(_LIST)
-        if "templateId" in args:
-            args["template_id"] = args.pop("templateId")
-        return json_response(runs.list_runs(principal=principal_of(request), **args))
+        call = self.arguments(_LIST)
+        return json_response(list_runs_of_call(principal=principal_of(request), call=call))
 
     @operation(
         "runTaskTemplate",

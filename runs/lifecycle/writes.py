@@ -26,9 +26,11 @@ from runs.models import (
     Run,
     RunEvent,
     RunStep,
+    RunTerms,
     StepStatus,
     delivery_id,
 )
+from runs.search.terms import error_columns, error_terms, terms_of
 
 OF_RUN = "run_id = (SELECT id FROM r)"
 
@@ -90,7 +92,8 @@ def writes_of_new_run(
 ) -> Writes:
     """Return what a submit writes."""
     first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
-    groups: list[Sequence[Model]] = [steps, [first], [entry_for(audit_event)]]
+    terms = RunTerms(run_id=run.id, terms=terms_of(run))
+    groups: list[Sequence[Model]] = [steps, [first], [entry_for(audit_event)], [terms]]
     return Writes(run.id, InsertRows([run]), [InsertRows(rows) for rows in groups if rows])
 
 
@@ -100,6 +103,7 @@ def writes_of(change: Transition, now: datetime) -> Writes:
     start = next((start for start in starts if start is not None), None)
     others = [
         *_resources(change),
+        *_terms(change),
         *_events(change, now),
         *_steps(change, now),
         *_artifacts(change, now),
@@ -115,11 +119,26 @@ def _assignments(change: Transition, now: datetime) -> Sql:
     later = "CASE WHEN updated_at > %s THEN updated_at ELSE %s END"
     texts = ["last_seq = last_seq + %s", f"updated_at = {later}"]
     params: list[Any] = [len(change.events), now, now]
-    for name, value in change.values.items():
+    for name, value in {**change.values, **_error_columns(change)}.items():
         adds = isinstance(value, Plus)
         texts.append(f"{name} = {name} + %s" if adds else f"{name} = %s")
         params.append(value.amount if adds else value)
     return Sql(", ".join(texts), tuple(params))
+
+
+def _error_columns(change: Transition) -> dict[str, str]:
+    """Return the columns of a run's error beside the error itself."""
+    return error_columns(change.values["error"]) if change.values.get("error") else {}
+
+
+def _terms(change: Transition) -> Iterator[Sql]:
+    """Yield the write of the terms by which a run is found by its error."""
+    if columns := _error_columns(change):
+        terms = error_terms(columns["error_code"], columns["error_cause"])
+        yield Sql(
+            f"UPDATE runs_runterms SET terms = terms || %s WHERE {OF_RUN}",  # noqa: S608
+            ("".join(f" {term}" for term in terms),),
+        )
 
 
 def _condition(change: Transition) -> Sql:

@@ -15,12 +15,15 @@ from runs.models.run import (
     ANSWER,
     APPROVED,
     DEVELOPER_TARGET,
+    HOST_ACTION,
     RETRIABLE,
     TERMINAL,
     TRACE,
     Run,
     RunStatus,
+    RunTerms,
 )
+from runs.models.saved_views import SavedView
 from runs.models.totals import RunTotal, RunTotalChange
 from runs.models.webhooks import (
     BEING_SENT,
@@ -36,6 +39,7 @@ __all__ = [
     "APPROVED",
     "BEING_SENT",
     "DEVELOPER_TARGET",
+    "HOST_ACTION",
     "RETRIABLE",
     "TERMINAL",
     "TRACE",
@@ -50,8 +54,10 @@ __all__ = [
     "RunSecret",
     "RunStatus",
     "RunStep",
+    "RunTerms",
     "RunTotal",
     "RunTotalChange",
+    "SavedView",
     "Slot",
     "StepStatus",
     "Task",

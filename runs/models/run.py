@@ -33,6 +33,9 @@ ANSWER = "answer"
 DEVELOPER_TARGET = "developerTarget"
 # The `traceparent` header of the submitting request.
 TRACE = "traceparent"
+# The template of a browser action that an agent host performs; each one is a run.
+HOST_ACTION = "session_action"
+SUBMITTED = ~Q(template_id=HOST_ACTION)
 _FILTERED = {
     "": [],
     "_by_status": ["status"],
@@ -62,6 +65,10 @@ class Run(models.Model):
         times_lost: how often its lease expired.
         losses_without_progress: how often since one of its steps ended.
         active_ms: its running time, without the time that it waited for a person.
+        subject: what it is about, on one line, from its inputs (`TaskTemplate.subject`); None for
+            a run that an older version submitted, until the scheduler fills it in.
+        labels: the caller's labels by name; None without any.
+        error_code, error_cause: `errorCode` and `details.causeCode` of its error; else empty.
         hidden_at: when it passed RUN_TTL_MS: from then on only the admin shows it.
     """
 
@@ -76,6 +83,8 @@ class Run(models.Model):
     mode = models.CharField(max_length=8)
     inputs = models.JSONField()
     options = models.JSONField(default=dict)
+    subject = models.CharField(max_length=200, null=True)
+    labels = models.JSONField(null=True)
     session_id = models.CharField(max_length=64)
     task_id = models.CharField(max_length=64, null=True)
     owns_session = models.BooleanField(default=True)
@@ -100,6 +109,8 @@ class Run(models.Model):
     result = models.JSONField(null=True)
     result_summary = models.CharField(max_length=500, default="", blank=True)
     error = models.JSONField(null=True)
+    error_code = models.CharField(max_length=64, default="", db_default="", blank=True)
+    error_cause = models.CharField(max_length=64, default="", db_default="", blank=True)
     warnings = models.JSONField(default=list)
     next_actions = models.JSONField(default=list)
     retry_of = models.CharField(max_length=64, null=True)
@@ -182,6 +193,21 @@ class Run(models.Model):
             # What the admin lists, in every workspace, hidden or not. Every index slows each update
             # of a run down, so other filters scan the newest.
             models.Index(fields=["-created_at", "-id"], name="run_newest_of_all"),
+            # The same without the browser actions of agent hosts, of which there may be many more.
+            models.Index(
+                fields=["-created_at", "-id"], name="run_newest_submitted", condition=SUBMITTED
+            ),
+            models.Index(
+                fields=["-active_ms", "-id"],
+                name="run_longest",
+                condition=Q(ended_at__isnull=False),
+            ),
+            # For the scheduler: runs of an older version, whose terms are not written yet.
+            models.Index(
+                fields=["-created_at", "-id"],
+                name="run_without_subject",
+                condition=Q(subject__isnull=True),
+            ),
             models.Index(
                 fields=["status", "-created_at", "-id"],
                 name="run_ended_badly",
@@ -199,6 +225,31 @@ class Run(models.Model):
 
     @property
     def requested_options(self) -> dict[str, Any]:
-        """The options that the caller gave, without those that we added to this run."""
+        """The options that the caller gave, with the labels as they are now, and without those that
+        we added to this run.
+        """
         ours = {ANSWER, APPROVED, DEVELOPER_TARGET, TRACE}
-        return {name: value for name, value in self.options.items() if name not in ours}
+        given = {name: value for name, value in self.options.items() if name not in ours}
+        return {**given, "labels": self.labels} if self.labels else given
+
+
+class RunTerms(models.Model):
+    """The terms by which a run is found (`runs.search.terms`), separated by spaces.
+
+    In a table of its own, since each change of a run's row would write the index of terms again.
+    """
+
+    run = models.ForeignKey(
+        Run,
+        on_delete=models.CASCADE,
+        db_constraint=False,  # an older version deletes runs without their terms
+        db_index=False,
+        related_name="terms",
+    )
+    terms = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run"], name="run_terms_once")]
+
+    def __str__(self) -> str:
+        return self.run_id

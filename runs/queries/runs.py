@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import orjson
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from artifacts.chunks import CHUNK_MAX
 from artifacts.selectors import artifact_ids_of
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.next_actions import NextAction, next_action, next_actions_after
-from decisions.validation.json_schema import page_of
 from runs.lifecycle.in_flight_calls import WORKER_LOST
 from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.slots import count_free_slots
 from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus, Task, TaskEvent
-from runs.queries.totals import count_visible
 from runs.queries.visibility import visible_run
-from runs.task_templates.page_texts import shown_result
-from runs.task_templates.registry import get_template
 
 Item = TypeVar("Item", bound=Mapping[str, Any])
-LISTED_RESULT_BYTES = 2048  # of a result in a list of runs
 _LOGS: tuple[tuple[Any, str], ...] = ((RunEvent, "run_id"), (TaskEvent, "task_id"))
-_UNREAD = ("inputs", "options")  # columns that no answer contains
 
 
 def get_run(*, principal: Principal, run_id: str) -> dict[str, Any]:
@@ -54,41 +47,6 @@ def get_run_and_seq(*, principal: Principal, run_id: str) -> tuple[dict[str, Any
     return data, run.last_seq
 
 
-def list_runs(
-    *,
-    principal: Principal,
-    status: str | None = None,
-    template_id: str | None = None,
-    limit: int = 50,
-    offset: int = 0,
-    max_bytes: int | None = None,
-) -> dict[str, Any]:
-    """Return {runs, total, hasMore, nextCursor}, newest first, then by id; total counts all runs
-    that match (S0 §4.3).
-
-    Results over LISTED_RESULT_BYTES are shortened. With `max_bytes` the page ends before the run
-    that would exceed it, but has at least one run. nextCursor is the offset of the next page.
-    """
-    principal.require("runs:read")
-    ttl_limit = datetime.now(UTC) - timedelta(milliseconds=settings.RUN_TTL_MS)
-    counted, past_ttl = count_visible(
-        principal.workspace_id, status=status, template_id=template_id, ended_before=ttl_limit
-    )
-    total = counted - past_ttl
-    rows = Run.objects.filter(workspace_id=principal.workspace_id, hidden_at__isnull=True)
-    if status is not None:
-        rows = rows.filter(status=status)
-    if template_id is not None:
-        rows = rows.filter(template_id=template_id)
-    if past_ttl:
-        rows = rows.filter(Q(ended_at__isnull=True) | Q(ended_at__gt=ttl_limit))
-    page = _page(rows, offset, min(limit, total - offset), total)
-    artifact_ids = artifact_ids_of(run.id for run in page)
-    entries = (_list_entry(run, artifact_ids.get(run.id, [])) for run in page)
-    runs = take_within_bytes(entries, max_bytes)
-    return page_of("runs", runs, total=total, offset=offset)
-
-
 def take_within_bytes(items: Iterable[Item], max_bytes: int | None) -> list[Item]:
     """Return the first items that have at most `max_bytes` of JSON together, but at least one."""
     if max_bytes is None:
@@ -101,34 +59,6 @@ def take_within_bytes(items: Iterable[Item], max_bytes: int | None) -> list[Item
             break
         taken.append(item)
     return taken
-
-
-def _list_entry(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
-    """Return the Run object for a list: with a shortened result."""
-    data = run_object(run, artifact_ids)
-    if run.result is not None and artifact_ids:
-        template = get_template(run.template_id)
-        schema = template.result_schema if template else None
-        data["result"], _ = shown_result(
-            run.result, LISTED_RESULT_BYTES, LISTED_RESULT_BYTES, artifact_ids[0], schema
-        )
-    return data
-
-
-def _page(rows: QuerySet[Run], offset: int, size: int, total: int) -> list[Run]:
-    """Return `size` runs from `offset` on, newest first.
-
-    The offset is skipped in the index alone, from the nearer end of the list.
-    """
-    if size <= 0:
-        return []
-    offset_from_end = total - offset - size
-    if offset <= offset_from_end:
-        ids = rows.order_by("-created_at", "-id").values("id")[offset : offset + size]
-    else:
-        end = offset_from_end + size
-        ids = rows.order_by("created_at", "id").values("id")[offset_from_end:end]
-    return list(Run.objects.filter(id__in=ids).order_by("-created_at", "-id").defer(*_UNREAD))
 
 
 def queue_position(run: Run) -> int:
@@ -170,6 +100,8 @@ def run_object(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
         "attempt": _attempt(run),
     }
     extras = {
+        "subject": run.subject,
+        "labels": run.labels,
         "waitingFor": run.waiting_for,
         "resultSummary": run.result_summary,
         "nextActions": _next_actions(run),

@@ -28,6 +28,7 @@ from runs.lifecycle.slots import ensure_slots
 from runs.queries.totals import fold_totals
 from runs.scheduler.queue_timeouts import QueueTimeouts
 from runs.scheduler.retention import delete_old_runs, hide_runs
+from runs.scheduler.subjects import fill_in_subjects
 from runs.sessions.services import delete_closed_sessions, expire_sessions
 from runs.submission.resume import resume_settled_runs
 from runs.submission.secret_inputs import delete_leftover_secrets
@@ -65,6 +66,7 @@ class Scheduler:
             (3.0, resume_settled_runs),
             (5.0, fold_totals),
             (15.0, ensure_slots),
+            (15.0, fill_in_subjects),
             (15.0, hide_runs),
             (15.0, expire_artifacts),
             (60.0, free_stale_slots),

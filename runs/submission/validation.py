@@ -21,21 +21,26 @@ from decisions.identity.principals import Principal
 from decisions.infra.trace_context import current_traceparent
 from decisions.next_actions import SEE_TEMPLATE, next_action
 from decisions.security.keys import macs
+from decisions.security.masking import Masker
 from decisions.validation.json_output import json_digest
 from decisions.validation.json_schema import check
+from decisions.validation.storable import storable_text
 from runners.browser_sessions import find_session, new_session
 from runners.models import BrowserSession
 from runners.targets.targets import Caller
 from runners.targets.workspaces import developer_mode_target
 from runs.models import DEVELOPER_TARGET, TRACE, Run
+from runs.search.labels import check_labels
 from runs.submission.output_schema import check_output_schema
 from runs.submission.secret_inputs import name_secrets, split_secrets
 from runs.task_templates.base import StepPlan, TaskTemplate
 from runs.task_templates.registry import find_template
+from runs.task_templates.subjects import subject_line
 
 Mode = Literal["sync", "async"]
 
 OUTPUT_SCHEMA = "outputSchema"
+LABELS = "labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class Submission:
         inputs: with `***` in place of secret values.
         secrets: the secret inputs by dotted path; written only sealed.
         session: the named session that the run uses; None for one of its own.
+        subject: what the run is about, on one line.
         creates_session: `session` is new, and is written with the run.
         inputs_digests: keyed digests of the masked inputs, one per configured key, newest first.
     """
@@ -55,6 +61,7 @@ class Submission:
     inputs: Mapping[str, Any]
     secrets: Mapping[str, str] = field(repr=False)
     options: Mapping[str, Any]
+    subject: str
     plan: list[StepPlan]
     mode: Mode
     timeout_ms: int
@@ -65,12 +72,21 @@ class Submission:
 
     @property
     def stored_options(self) -> dict[str, Any]:
-        """The options with what the worker cannot know: the target for which this process is in
-        developer mode, and the trace context of the request.
+        """The options without the labels, which have a column, and with what the worker cannot
+        know: the target for which this process is in developer mode, and the trace context of the
+        request.
         """
         target = developer_mode_target(Caller.of(self.principal))
         extras = {DEVELOPER_TARGET: target, TRACE: current_traceparent()}
-        return {**self.options, **{name: value for name, value in extras.items() if value}}
+        given = {name: value for name, value in self.options.items() if name != LABELS}
+        return {**given, **{name: value for name, value in extras.items() if value}}
+
+    @property
+    def labels(self) -> dict[str, str] | None:
+        """The labels, without secret inputs; None without any."""
+        given = self.options.get(LABELS) or {}
+        masked: dict[str, str] = Masker(self.secrets.values()).value(given)
+        return masked or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +162,8 @@ def validate_submission(
     principal.require("runs:write")
     if "outputSchema" in options:
         check_output_schema(options["outputSchema"])
+    if LABELS in options:
+        check_labels(options[LABELS])
     template = find_template(template_id, is_listed=not is_message)
     _check_version(template, options.get("templateVersion"))
     _check_trust(principal, template)
@@ -160,6 +178,7 @@ def validate_submission(
         inputs=masked,
         secrets=secrets,
         options={key: value for key, value in options.items() if key != "idempotencyKey"},
+        subject=_subject(template, masked, secrets),
         plan=template.plan(masked),
         mode=mode,
         timeout_ms=_timeout_ms(options, mode),
@@ -168,6 +187,12 @@ def validate_submission(
         key=options.get("idempotencyKey"),
         inputs_digests=_digests(masked, session_id),
     )
+
+
+def _subject(template: TaskTemplate, masked: Mapping[str, Any], secrets: Mapping[str, str]) -> str:
+    """Return the run's subject; a secret that another input repeats is masked in it."""
+    line = Masker(secrets.values()).text(template.subject(masked))
+    return storable_text(subject_line(line) or template.name)
 
 
 def _with_output_schema(

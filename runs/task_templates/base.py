@@ -29,6 +29,7 @@ from runners.invocation.step_call import StepCall
 from runners.tools.base import Effect, ToolResult
 from runs.agent.history import HistoryMessage
 from runs.models import Run, RunStatus
+from runs.task_templates.subjects import default_subject
 from runs.task_templates.truncation import answer_schema
 
 Value = TypeVar("Value")
@@ -220,6 +221,12 @@ class TaskTemplate(ABC):
     def session_name(self, inputs: Mapping[str, Any]) -> str:
         """Return the name of the session that a run with these inputs leaves open."""
         return self.name
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return what a run with these inputs is about: a line that tells it from others in lists
+        and messages (`runs.task_templates.subjects`). Secret inputs are `***`.
+        """
+        return default_subject(self.name, inputs)
 
     def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
         """Return valid inputs completed from the caller's data; called once, at submit.

@@ -18,7 +18,7 @@ from decisions.authorization.sealed_arguments import (
 )
 from decisions.infra.clock import to_ms
 from decisions.models import Confirmation, Decision, Delivery
-from runs.models import Webhook, WebhookDelivery, delivery_id
+from runs.models import Run, Webhook, WebhookDelivery, delivery_id
 
 WAITING = "confirmation.waiting"
 
@@ -72,11 +72,18 @@ def confirmation_message(event: str, decision_id: int, webhook: Webhook) -> byte
         "askedBy": decision.principal_id,
         "userId": decision.user_id,
         "runId": decision.run_id,
+        **_run_columns(decision),
         "step": decision.step_index,
         "expiresAt": to_ms(confirmation.expires_at),
         "link": None if is_own else confirmation_link(confirmation),
     }
     return message(event, confirmation.created_at, data)
+
+
+def _run_columns(decision: Decision) -> dict[str, Any]:
+    """Return what the run of the call is about; nothing for a call outside of a run."""
+    run = Run.objects.filter(id=decision.run_id).values("subject", "labels").first()
+    return {} if run is None else {"runSubject": run["subject"], "runLabels": run["labels"] or {}}
 
 
 def message(event: str, at: datetime, data: Mapping[str, Any]) -> bytes:

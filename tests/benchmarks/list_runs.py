@@ -90,7 +90,7 @@ def use_database(database: str) -> None:
 
 def list_times(workspace: str, filters: dict[str, Any]) -> dict[str, Any]:
     """Return the p95 in ms with few runs and with many, measured in turn."""
-    from runs.queries.runs import list_runs
+    from runs.queries.run_lists import list_runs
 
     principal = make_principal(f"ws_{workspace}")
 
@@ -107,7 +107,7 @@ def list_times(workspace: str, filters: dict[str, Any]) -> dict[str, Any]:
 
 def deep_ms() -> dict[str, float]:
     """Return the median time of a page deep in the list, by its offset."""
-    from runs.queries.runs import list_runs
+    from runs.queries.run_lists import list_runs
 
     principal = make_principal("ws_big")
     total = list_runs(principal=principal, limit=1)["total"]

@@ -43,14 +43,13 @@ def stored_result(
 def list_all_runs(host: Host, budget: int) -> list[dict[str, Any]]:
     """Page through all runs by nextCursor and assert that every answer is within the budget."""
     runs: list[dict[str, Any]] = []
-    more = True
+    more, after = True, dict[str, Any]()
     while more:
-        page = structured(host.call("list_task_runs", {"limit": 1000, "offset": len(runs)}))
+        page = structured(host.call("list_task_runs", {"limit": 1000, **after}))
         assert len(orjson.dumps(page)) < budget + 1000
         assert page["total"] == 40
         runs += page["runs"]
-        more = page["hasMore"]
-        assert page["nextCursor"] == (str(len(runs)) if more else None)
+        more, after = page["hasMore"], {"cursor": page["nextCursor"]}
     return runs
 
 
@@ -68,7 +67,9 @@ def test_a_run_larger_than_the_budget_is_still_listed(
     monkeypatch.setattr(settings, "MCP_ANSWER_BYTES", 100)
     make_run(), make_run()
     page = structured(host.call("list_task_runs", {}))
-    assert (len(page["runs"]), page["hasMore"], page["nextCursor"]) == (1, True, "1")
+    assert (len(page["runs"]), page["hasMore"]) == (1, True)
+    rest = structured(host.call("list_task_runs", {"cursor": page["nextCursor"]}))
+    assert (len(rest["runs"]), rest["hasMore"], rest["nextCursor"]) == (1, False, None)
 
 
 def test_rest_returns_as_many_runs_as_requested(

@@ -38,7 +38,7 @@ def test_the_newest_runs_and_their_artifacts_are_listed(
     artifact_ids = [make_artifact(b"x", run_id=run.id) for _ in range(5)]
     listed = host.request("resources/list", {})["result"]["resources"]
     assert listed[0]["uri"] == f"continuity://runs/{run.id}"
-    assert (listed[0]["title"], listed[0]["description"]) == ("test_stepwise: succeeded", "1 done")
+    assert (listed[0]["title"], listed[0]["description"]) == ("made by a test: succeeded", "1 done")
     artifacts = [each["uri"] for each in listed[1:]]
     assert artifacts == [f"continuity://artifacts/{artifact}" for artifact in artifact_ids[:3]]
     for each in listed:

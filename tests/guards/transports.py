@@ -1046,10 +1046,10 @@ _MCP_MESSAGE_GUARDS = (
         "A list of runs over MCP ends at MCP_ANSWER_BYTES, because a model reads it",
         Patch(
             "mcp_server/toolsets/runtime.py",
-            old="""        max_bytes=settings.MCP_ANSWER_BYTES,
-        **filters,
+            old="""        call=call.arguments,
+        max_bytes=settings.MCP_ANSWER_BYTES,
 """,
-            new="        **filters,\n",
+            new="        call=call.arguments,\n",
         ),
         failing_test=f"{MCP_BUDGET}::"
         "test_a_page_of_runs_ends_within_the_budget_and_the_next_page_continues[http]",
@@ -1484,7 +1484,7 @@ _REST_GUARDS = (
         "rest-list-workspace",
         "A list of runs contains only those of the caller's workspace",
         Patch(
-            "runs/queries/runs.py",
+            "runs/queries/run_lists.py",
             old="filter(workspace_id=principal.workspace_id, hidden_at__isnull=True)",
             new="filter(hidden_at__isnull=True)",
         ),

@@ -13,7 +13,6 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.db.models.fields.json import KT
 from django.http import (
     Http404,
     HttpRequest,
@@ -76,11 +75,9 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
     # --- reading --------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
-        """Return runs without their long columns, with the error code of failed ones."""
+        """Return runs without their long columns."""
         runs: QuerySet[Run] = super().get_queryset(request)
-        return runs.defer(
-            "inputs", "options", "result", "error", "warnings", "next_actions"
-        ).annotate(error_code=KT("error__errorCode"))
+        return runs.defer("inputs", "options", "result", "error", "warnings", "next_actions")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Run], search_term: str

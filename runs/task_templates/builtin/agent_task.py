@@ -34,6 +34,7 @@ from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import run_error
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import first_words
 
 RECOVERIES = {
     "BUDGET_EXHAUSTED": "Ask for less at once, or raise maxSteps or the limits of agent runs.",
@@ -146,6 +147,10 @@ class AgentTask(TaskTemplate):
         target = resolve_workspace(principal, inputs.get("targetId"))
         tools = resolve_tools(principal, target, inputs.get("tools"))
         return {**inputs, "tools": tools, **({"targetId": target} if target else {})}
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the first words of the goal."""
+        return first_words(inputs["goal"])
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the opening of startUrl, or the model's first turn."""

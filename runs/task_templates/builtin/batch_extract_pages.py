@@ -28,6 +28,7 @@ from runs.task_templates.page_inputs import (
 )
 from runs.task_templates.page_texts import kept_page, shown_characters
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import pages_of
 
 SHARED_URLS = 30  # idle workers take steps of batches from this size on
 RESUBMIT_MAX_URLS = 50  # in a next action; a longer list would fill the answer
@@ -106,6 +107,10 @@ class BatchExtractPages(TaskTemplate):
     stops_at_failed_step = False
     step_retries = 1
     limits = {"maxUrls": 1000, "maxConcurrency": 5}
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the page, or the hosts and the number of pages."""
+        return pages_of(inputs["urls"])
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return one reading step per URL, in the given order."""

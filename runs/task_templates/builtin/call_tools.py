@@ -20,6 +20,7 @@ from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import OWN_CODES, failed_conclusion, failed_step, warnings_of
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import first_words, place_of, subject_line
 from runs.task_templates.tool_steps import (
     ToolSteps,
     checked_step_args,
@@ -136,6 +137,14 @@ class CallTools(ToolSteps):
             for index, call in enumerate(inputs["calls"])
         ]
         return {**inputs, "calls": calls}
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the tools with the number of their calls, and what the first call is about."""
+        calls = inputs["calls"]
+        numbers = Counter(call["name"] for call in calls)
+        shown = [f"{name} ×{n}" if n > 1 else name for name, n in numbers.items()]
+        names = ", ".join(shown[:3]) + (", …" if len(shown) > 3 else "")
+        return subject_line(names, _object_of(calls[0]))
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return one step per call."""
@@ -281,3 +290,13 @@ def _warnings(steps: Sequence[StepView]) -> list[str]:
         if isinstance(output := (step.output or {}).get("output"), Mapping)
     ]
     return warnings_of(inner)
+
+
+def _object_of(call: Mapping[str, Any]) -> str:
+    """Return what a call is about: its page, file or folder, else its target."""
+    args = call.get("args") or {}
+    if isinstance(args.get("url"), str):
+        return place_of(args["url"])
+    if isinstance(args.get("path"), str):
+        return first_words(args["path"])
+    return str(call.get("targetId") or "")

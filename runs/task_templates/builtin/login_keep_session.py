@@ -16,6 +16,7 @@ from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView
 from runs.task_templates.outcomes import warnings_of
 from runs.task_templates.page_inputs import held_before, open_start_page
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import place_of
 
 OPEN, USERNAME, PASSWORD, SEND, CHECK = range(5)
 FIELD_OF = {USERNAME: "username", PASSWORD: "password", SEND: "submit"}
@@ -150,6 +151,10 @@ class LoginKeepSession(TaskTemplate):
     def session_name(self, inputs: Mapping[str, Any]) -> str:
         """Return the host name of the login page."""
         return (urlsplit(inputs["startUrl"]).hostname or self.name)[:128]
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the address of the login page."""
+        return place_of(inputs["startUrl"])
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the five steps."""

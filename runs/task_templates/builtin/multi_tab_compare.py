@@ -22,6 +22,7 @@ from runs.task_templates.page_inputs import (
 )
 from runs.task_templates.page_texts import kept_page, shown_characters
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import pages_of
 
 TOP_SECTIONS = 3
 Compared = Literal["title", "elementCount", "topSections"]
@@ -149,6 +150,10 @@ class MultiTabCompare(TaskTemplate):
     stops_at_failed_step = False
     step_retries = 1
     limits = {"minUrls": 2, "maxUrls": 10, "maxTopSections": 20, "maxConcurrency": 5}
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the hosts and the number of pages."""
+        return pages_of(inputs["urls"])
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return one reading step per URL, and the comparison."""

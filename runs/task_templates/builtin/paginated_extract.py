@@ -28,6 +28,7 @@ from runs.task_templates.page_inputs import (
 )
 from runs.task_templates.page_texts import kept_page, shown_characters
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import place_of, subject_line
 
 SYNC_PAGES = 10  # mode auto waits for the result of lists up to this size
 NEXT_MS = 1000  # to find the next link; short, because the page has already loaded
@@ -138,6 +139,11 @@ class PaginatedExtract(TaskTemplate):
     shares_page = True
     step_timeout_ms = STEP_MS
     limits = {"maxPages": 50, "maxWaitMs": 120_000}
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the list and how many of its pages are read."""
+        pages = inputs["pagination"]["maxPages"]
+        return subject_line(place_of(inputs["startUrl"]), f"up to {pages} pages")
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return a step for each page up to maxPages."""

@@ -21,6 +21,7 @@ from runs.task_templates.large_outputs import fit_output
 from runs.task_templates.outcomes import failed_conclusion, failed_step, warnings_of
 from runs.task_templates.page_inputs import check_http_status
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import first_words
 from runs.task_templates.tool_steps import (
     ToolSteps,
     checked_step_args,
@@ -118,6 +119,11 @@ class ReplaySuccessPath(ToolSteps):
         ]
         pinned = _pinned(tools, inputs.get("targetId"), principal)
         return {**inputs, "version": found.version, "slots": slots, **pinned}
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the first words of the path's intent; its id if it does not exist any more."""
+        found = find_success_path(None, inputs["objectId"], inputs.get("version"))
+        return first_words(found.payload["intent"]) if found else str(inputs["objectId"])
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the procedure's steps with their slots filled in.

@@ -30,6 +30,7 @@ from runs.task_templates.page_inputs import (
 )
 from runs.task_templates.page_texts import shown_characters
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import first_words, host_of, subject_line
 
 SUBMIT = 2  # the step that submits the search
 JUST_TITLE = {"pageInfo": False, "content": False}
@@ -108,6 +109,10 @@ class SearchExtract(TaskTemplate):
     shares_page = True
     step_timeout_ms = STEP_MS
     limits = {"maxSteps": 5, "maxQueryLength": 2000, "maxWaitMs": 120_000}
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the site and what is searched for."""
+        return subject_line(host_of(inputs["startUrl"]), f"“{first_words(inputs['query'])}”")
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the five steps."""

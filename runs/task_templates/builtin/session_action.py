@@ -23,6 +23,7 @@ from runs.agent.results import fit_result
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import host_of, subject_line
 
 ACTION, PAGE = "action", "page"  # the kinds of steps
 RESULT_BYTES = 16 * 1024  # of a result; the host's model is not the one that the agent has
@@ -71,6 +72,11 @@ class SessionAction(TaskTemplate):
     shares_page = True
     stops_at_failed_step = False
     step_timeout_ms = 60_000
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the action and the host of its page."""
+        url = inputs["args"].get("url") or inputs.get("url") or ""
+        return subject_line(inputs["action"], host_of(url) if isinstance(url, str) else "")
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the step of the action and, if it may change the page, that of the observation."""

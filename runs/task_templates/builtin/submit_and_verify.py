@@ -27,6 +27,7 @@ from runs.task_templates.page_inputs import (
 )
 from runs.task_templates.page_texts import shown_characters
 from runs.task_templates.registry import register
+from runs.task_templates.subjects import place_of, subject_line
 
 # Error codes of a submit step that clicked nothing.
 NOT_SUBMITTED = frozenset(
@@ -141,6 +142,12 @@ class SubmitAndVerify(TaskTemplate):
     shares_page = True
     step_timeout_ms = STEP_MS
     limits = {"maxFields": 20, "maxValueLength": 20_000, "maxWaitMs": 120_000}
+
+    def subject(self, inputs: Mapping[str, Any]) -> str:
+        """Return the form's address and the names of its fields, without their values."""
+        names = ", ".join(field["name"] for field in inputs["fields"][:4])
+        more = ", …" if len(inputs["fields"]) > 4 else ""
+        return subject_line(place_of(inputs["startUrl"]), names + more)
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the steps: open, one per field, submit (once), verify.

@@ -74,8 +74,9 @@ def test_a_list_is_filtered_counted_and_paged(
     run_ids = [make_run(status=status).id for status in ("queued", "failed", "failed")]
     failed = json_of(api.get("/api/v1/runs", params={"status": "failed", "limit": 1}))
     assert [run["runId"] for run in failed["runs"]] == [run_ids[2]]
-    assert (failed["total"], failed["hasMore"], failed["nextCursor"]) == (2, True, "1")
-    rest = json_of(api.get("/api/v1/runs", params={"status": "failed", "offset": 1}))
+    assert (failed["total"], failed["hasMore"]) == (2, True)
+    after = {"status": "failed", "cursor": failed["nextCursor"]}
+    rest = json_of(api.get("/api/v1/runs", params=after))
     assert ([run["runId"] for run in rest["runs"]], rest["total"]) == ([run_ids[1]], 2)
     other = json_of(api.get("/api/v1/runs", params={"templateId": "batch_extract_pages"}))
     assert (other["runs"], other["total"], other["hasMore"]) == ([], 0, False)

@@ -19,7 +19,7 @@ from decisions.identity.principals import Principal
 from runs.installation.health.checks import check_totals
 from runs.models import Run, RunTotal, RunTotalChange
 from runs.queries import totals
-from runs.queries.runs import list_runs
+from runs.queries.run_lists import list_runs
 from runs.queries.totals import (
     count_inconsistent_totals,
     fold_totals,
@@ -196,7 +196,7 @@ def test_a_page_is_the_same_whichever_end_it_is_read_from(
     assert [run["runId"] for run in page["runs"]] == ids[offset : offset + 3]
     more = offset + 3 < 10
     assert (page["total"], page["hasMore"]) == (10, more)
-    assert page["nextCursor"] == (str(offset + 3) if more else None)
+    assert (page["nextCursor"] is not None) == more
 
 
 @pytest.mark.slow

@@ -15,7 +15,8 @@ from decisions.identity.principals import Principal
 from decisions.infra import staleness
 from decisions.models import AuditEntry
 from runs.models import Run, RunEvent, RunKey, RunStep
-from runs.queries.runs import get_run, list_runs
+from runs.queries.run_lists import list_runs
+from runs.queries.runs import get_run
 from runs.scheduler.queue_timeouts import QueueTimeouts, time_out_queued_run
 from runs.scheduler.retention import delete_old_runs, hide_runs
 from runs.submission.services import cancel_run
@@ -113,12 +114,12 @@ def test_a_list_counts_every_match_and_pages_through_ties(
     make_run(status="running", lease_owner="w")
     make_run(workspace_id=outsider.workspace_id)
     listed: list[str] = []
-    cursor: str | None = "0"
-    while cursor is not None:
-        page = list_runs(principal=principal, status="queued", limit=3, offset=int(cursor))
+    cursor, has_more = None, True
+    while has_more:
+        page = list_runs(principal=principal, status="queued", limit=3, cursor=cursor)
         assert page["total"] == 7
         listed += [run["runId"] for run in page["runs"]]
-        cursor = page["nextCursor"]
+        cursor, has_more = page["nextCursor"], page["hasMore"]
     assert listed == ids
     assert list_runs(principal=principal, offset=2**53 - 1)["runs"] == []
 
