@@ -21,14 +21,25 @@ def check_syntax(text: str, statements: Sequence[Statement]) -> Iterator[Diagnos
     lines = split_lines(text)
     for statement in statements:
         if not statement.is_ended:
-            wide = lines[statement.last_line - 1].rstrip().endswith("；")
-            hint = DiagnosticText("wide_end" if wide else "add_end")
-            yield Diagnostic(statement.last_line, "syntax", DiagnosticText("no_end"), hint)
+            yield from _check_end(statement, lines)
         if statement.command in _JSON_CONTENT or statement.command in _JSON_ARGUMENT:
             yield from _check_json(statement)
     dropped = dropped_line(text)
     if dropped is not None:
         yield Diagnostic(dropped, "syntax", DiagnosticText("lost"), DiagnosticText("no_backslash"))
+
+
+def _check_end(statement: Statement, lines: Sequence[str]) -> Iterator[Diagnostic]:
+    """Yield the diagnostic of a statement without `;`.
+
+    A statement whose only `;` are escaped is accepted: the engine ends it with its line, and the
+    author has shown that the `;` in it are text.
+    """
+    wide = lines[statement.last_line - 1].rstrip().endswith("；")
+    is_escaped = any("\\;" in line for line in lines[statement.line - 1 : statement.last_line])
+    if wide or not is_escaped:
+        hint = DiagnosticText("wide_end" if wide else "add_end")
+        yield Diagnostic(statement.last_line, "syntax", DiagnosticText("no_end"), hint)
 
 
 def _check_json(statement: Statement) -> Iterator[Diagnostic]:

@@ -20,10 +20,23 @@ def game(tmp_path: Path) -> ProjectWorkspace:
 
 def test_a_statement_without_a_semicolon_is_a_syntax_error(game: ProjectWorkspace) -> None:
     expected = ("The statement does not end with “;”", "Put “;” at the end of the line")
-    assert diagnostics_of_kind(game, "雪乃:你好\n:旁白\\;\nend;\n", "syntax") == [
+    assert diagnostics_of_kind(game, "雪乃:你好\nend;\n:旁白", "syntax") == [
         (1, *expected),
-        (2, *expected),
+        (3, *expected),
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["WebGal:我会显示出来：\\:\\,\\.\\;不信你看看", ":旁白\\;", "雪乃:a\\;b\n -next", "a\\;b\n;"]
+)
+def test_a_statement_whose_semicolons_are_all_escaped_ends_with_its_line(
+    game: ProjectWorkspace, text: str
+) -> None:
+    assert diagnostics_of_kind(game, text, "syntax") == []
+
+
+def test_an_escaped_semicolon_excuses_only_its_own_statement(game: ProjectWorkspace) -> None:
+    assert [line for line, *_ in diagnostics_of_kind(game, "a\\;b\nc\nd;", "syntax")] == [2]
 
 
 def test_a_full_width_semicolon_is_reported_as_such(game: ProjectWorkspace) -> None:
