@@ -63,7 +63,7 @@ def test_the_agents_messages_and_tool_calls_are_shown_live(
     visitor.wait_for("[data-chat-shot] img[src*='art_']")
     save_screenshot(visitor, "chat-running")
     gate.touch()
-    visitor.wait_for("[data-chat-state] .cty-pill >> text=ongoing")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=answered")
     visitor.wait_for(".chat-message[data-role=assistant] >> text=the shop is open")
     work_thread.join(30)
     log_text = visitor.do(visitor.page.inner_text("[data-chat-log]"))
@@ -82,7 +82,7 @@ def test_a_page_opened_later_shows_the_same_messages(
     visitor.click("a.cty-link:has-text('use browser_click')")
     visitor.wait_for(".chat-message[data-role=assistant] >> text=the shop is open")
     visitor.wait_for("[data-chat-tools] li >> text=browser_click")
-    visitor.wait_for("[data-chat-state] .cty-pill >> text=ongoing")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=answered")
     visitor.wait_for("[data-chat-shot] img[src*='art_']")
     save_screenshot(visitor, "chat-later")
     assert Task.objects.get(id=task_id).status == "ongoing"
@@ -118,7 +118,7 @@ def test_a_failure_is_displayed_and_a_second_message_is_queued(
     worker.work()
     visitor.wait_for(".chat-message[data-role=failure] >> text=failed as instructed")
     visitor.wait_for(".chat-message[data-role=assistant] >> text=better now")
-    visitor.wait_for("[data-chat-state] .cty-pill >> text=completed")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=answered")
     save_screenshot(visitor, "chat-failed")
 
 
@@ -132,9 +132,10 @@ def test_a_person_takes_over_and_returns_the_page_and_stops_the_task(
     visitor.wait_for("[data-chat-takeover]:not([hidden])")
     save_screenshot(visitor, "chat-takeover")
     visitor.click("button:has-text('Give back')")
-    visitor.wait_for("[data-chat-state] .cty-pill >> text=running")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=waits for a worker")
     visitor.click("button:has-text('Stop')")
-    visitor.wait_for("[data-chat-state] .cty-pill >> text=completed")
+    visitor.wait_for("[data-chat-state] .cty-pill >> text=stopped")
+    assert visitor.texts("[data-chat-action=stop]:not([hidden])") == []
     assert Run.objects.get().status == "canceled"
 
 

@@ -41,7 +41,9 @@ Open **Mon-Fri 9-18** and *Sat* `10-14`, 2 * 3 * 4, [more](https://example.com/x
 ```
 
 | day | hours |
-|-----|-------|"""
+|-----|------:|
+| Mon | **9** \\| 18 |
+| <i>Sat</i> |"""
 
 
 def evaluate_on_answer(visitor: Visitor, script: str) -> Any:
@@ -66,7 +68,7 @@ def test_markdown_is_rendered_and_its_html_is_not(
     tags = evaluate_on_answer(
         visitor, "box => [...box.children].map(child => child.tagName).join(' ')"
     )
-    assert tags == "P P OL UL PRE PRE"
+    assert tags == "P P OL UL PRE DIV"
     assert visitor.texts(".chat-prose ol li") == ["the desk", "the hall\non the left"]
     assert visitor.texts(".chat-prose em, .chat-prose code") == ["Sat", "10-14"]
     text = evaluate_on_answer(visitor, "box => box.textContent")
@@ -74,10 +76,11 @@ def test_markdown_is_rendered_and_its_html_is_not(
         "2 * 3 * 4",
         "[more](https://example.com/x)",
         "a <b>bold</b> one",
-        "| day | hours |",
         '<img src=x onerror="window.ran=1">\n  **as it is**',
     ):
         assert plain in text
+    assert visitor.texts(".chat-table th") == ["day", "hours"]
+    assert visitor.texts(".chat-table td") == ["Mon", "9 | 18", "<i>Sat</i>", ""]
     assert visitor.texts(".chat-message a[href*=example], .chat-prose img, .chat-prose b") == []
     assert visitor.do(visitor.page.evaluate("window.ran")) is None
 
@@ -126,7 +129,7 @@ def test_hidden_characters_of_a_reply_are_written_out(
 
 def test_incomplete_markdown_loses_no_character(visitor: Visitor, make_task: MakeTask) -> None:
     open_task(visitor, make_task())
-    for text in ("", "**", "`a", "# ", "- ", "***", "|", "**a", "x" * 30_000):
+    for text in ("", "**", "`a", "# ", "- ", "|", "| a |\n|", "**a", "x" * 30_000):
         event = visitor.do(
             visitor.page.evaluate(
                 "text => { const box = document.createElement('div');"

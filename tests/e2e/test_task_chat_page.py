@@ -44,7 +44,7 @@ def test_the_chat_page_shows_messages_tools_and_the_page_live(
     check_events(list(TaskEvent.objects.order_by("seq").values("seq", "type", "data")), output=None)
     visitor.wait_for("[data-chat-log] >> text=I open the shop.")
     visitor.wait_for("[data-chat-log] >> text=There are 7 chairs.")
-    visitor.wait_for("[data-chat-state] >> text=ongoing")
+    visitor.wait_for("[data-chat-state] >> text=answered")
     visitor.wait_for("[data-chat-tools] >> text=browser_type")
     visitor.wait_for("[data-chat-shot] img[src]")
     assert Task.objects.get().status == "ongoing"

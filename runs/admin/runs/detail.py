@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +20,7 @@ from runs.admin.runs import result as runs_result
 from runs.admin.runs import waterfall
 from runs.admin.runs.columns import done_percent, elapsed_ms, is_waiting, state_pill
 from runs.admin.runs.questions import question_of
+from runs.admin.runs.waits import Wait, list_waits, waited_ms
 from runs.models import (
     ACTIVE,
     RETRIABLE,
@@ -46,12 +48,14 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
     """Return the context of a run's page and of its live parts."""
     now = datetime.now(UTC)
     active = run.status in ACTIVE
+    waits = list_waits(run)
     return {
         "run": run,
         "live_ms": LIVE_MS if active else 0,
         "query": request.GET.urlencode(),
         **_header(run, now),
-        "steps": _steps(request, run, now),
+        **_times(run, waits, now),
+        "steps": _steps(request, run, waits, now),
         "result": runs_result.result_context(run.result, run.error),
         "inputs": pretty_json(run.inputs),
         "options": pretty_json(run.options) if run.options else "",
@@ -66,15 +70,12 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
 
 def _header(run: Run, now: datetime) -> dict[str, Any]:
     workspace = Workspace.objects.select_related("tenant").filter(id=run.workspace_id).first()
-    queued_ms = ((run.started_at or run.ended_at or now) - run.created_at).total_seconds() * 1000
     return {
         "name": template_name(run.template_id),
         "is_waiting": is_waiting(run),
         "question": question_of(run),
         "state": state_pill(run),
         "share": done_percent(run),
-        "duration": duration(elapsed_ms(run, now)),
-        "queued": duration(max(0.0, queued_ms)),
         "active_time": duration(run.active_ms),
         "caller": _caller(run),
         "workspace": workspace_label(workspace) if workspace else run.workspace_id,
@@ -92,6 +93,17 @@ def _header(run: Run, now: datetime) -> dict[str, Any]:
         ],
         "queue": _queue(run) if run.status == RunStatus.QUEUED else None,
         "lease": _lease(run),
+    }
+
+
+def _times(run: Run, waits: Sequence[Wait], now: datetime) -> dict[str, Any]:
+    """Return how long the run was queued, worked, and waited for people."""
+    queued_ms = ((run.started_at or run.ended_at or now) - run.created_at).total_seconds() * 1000
+    elapsed, waited = elapsed_ms(run, now), waited_ms(waits, now)
+    return {
+        "queued": duration(max(0.0, queued_ms)),
+        "worked": duration(None if elapsed is None else max(0.0, elapsed - waited)),
+        "waited": duration(waited) if waits else "",
     }
 
 
@@ -146,7 +158,7 @@ def _lease(run: Run) -> dict[str, Any]:
 # --- steps --------------------------------------------------------------------------------------
 
 
-def _steps(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
+def _steps(request: HttpRequest, run: Run, waits: Sequence[Wait], now: datetime) -> dict[str, Any]:
     """Return a page of the timeline, and the number of steps per status."""
     counts = dict(
         RunStep.objects.filter(run_id=run.id).values_list("status").annotate(number=Count("id"))
@@ -161,7 +173,9 @@ def _steps(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
     page = _page_number(request, "sp", _current_page(run, rows, total))
     shown = list(
         rows.defer("output", "input", "effect_key").annotate(
-            title=KT("output__title"), failed_call=KT("output__error__code")
+            title=KT("output__title"),
+            failed_call=KT("output__error__code"),
+            kind=KT("input__kind"),
         )[page * STEPS : (page + 1) * STEPS]
     )
     timeline = waterfall.draw(
@@ -170,6 +184,7 @@ def _steps(request: HttpRequest, run: Run, now: datetime) -> dict[str, Any]:
         began_at=run.started_at,
         ended_at=run.ended_at,
         now=now,
+        waits=waits,
     )
     return {
         "timeline": timeline,

@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -30,6 +31,7 @@ from decisions.presentation.formatting import short_id
 from decisions.presentation.html import link_to, moment
 from runs.admin.runs.questions import posted_answer, posted_expiry
 from runs.admin.tasks import detail
+from runs.admin.tasks.turn import turn_of, turn_pill, with_turns
 from runs.conversations import services
 from runs.conversations.selectors import list_task_events
 from runs.conversations.tickets import create_ticket
@@ -45,7 +47,14 @@ class TaskStatusFilter(ChoiceFilter):
     """Filter by the status of the task."""
 
     title = parameter_name = field = "status"
-    options = tuple((status, status.capitalize()) for status in TaskStatus.values)
+    options = (
+        (TaskStatus.CREATED, _("No message yet")),
+        (TaskStatus.RUNNING, _("Agent works")),
+        (TaskStatus.TAKEOVER, _("A person has the page")),
+        (TaskStatus.ONGOING, _("Waits for a person, or answered with its browser open")),
+        (TaskStatus.COMPLETED, _("Answered")),
+        (TaskStatus.ERROR, _("Failed")),
+    )
 
 
 @admin.register(Task)
@@ -93,6 +102,10 @@ class TaskAdmin(ReadOnlyAdmin):
         ]
 
     # --- reading --------------------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
+        """Return tasks with what their status is made of."""
+        return with_turns(super().get_queryset(request))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -152,7 +165,7 @@ class TaskAdmin(ReadOnlyAdmin):
         return replace(operator_of(request, task), permission=permission)
 
     def _task(self, request: HttpRequest, task_id: str) -> Task:
-        return self.row_or_404(request, Task.objects.all(), task_id)
+        return self.row_or_404(request, with_turns(Task.objects.all()), task_id)
 
     # --- actions --------------------------------------------------------------------------------
 
@@ -194,8 +207,8 @@ class TaskAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Status")
     def display_status(self, task: Task) -> SafeString:
-        """Return the status as a coloured label."""
-        return detail.task_pill(task.status)
+        """Return who is to move as a coloured label."""
+        return turn_pill(turn_of(task))
 
     @admin.display(description="Task")
     def display_title(self, task: Task) -> SafeString:

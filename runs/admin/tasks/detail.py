@@ -6,34 +6,28 @@ from typing import Any
 
 import orjson
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
 from artifacts.models import Artifact
-from decisions.presentation.html import pill
+from decisions.presentation.formatting import shorten
+from decisions.security.logs import redact
+from runs.admin.tasks.turn import (
+    TURNS,
+    UNFINISHED,
+    turn_of,
+    turn_of_runs,
+    turn_pill,
+    turns_for_script,
+)
 from runs.conversations.message_queue import unfinished_runs
 from runs.conversations.selectors import takeover_principal
 from runs.events.types import MESSAGE, EventType
 from runs.models import MessageRole, Run, RunStatus, Task, TaskEvent, TaskMessage, Worker
 
 MESSAGES_SHOWN, TOOLS_SHOWN = 200, 30
-# The colour of each status.
-TONES = {
-    "created": "neutral",
-    "running": "running",
-    "ongoing": "waiting",
-    "takeover": "waiting",
-    "completed": "succeeded",
-    "error": "failed",
-}
-
-
-def task_pill(status: str) -> SafeString:
-    """Return a task's status as a coloured label."""
-    return pill(status, TONES[status])
 
 
 def task_context(task: Task) -> dict[str, Any]:
-    """Return the template context of a task's page.
+    """Return the template context of the page of a task from `with_turns`.
 
     It has the messages up to the first whose run has not ended. The page's script adds the rest
     from the events after the sequence number `after`.
@@ -46,8 +40,11 @@ def task_context(task: Task) -> dict[str, Any]:
     failures, outputs = _failures(shown), _outputs(task, shown)
     return {
         "task": task,
-        "pill": task_pill(task.status),
-        "tones": TONES,
+        "pill": turn_pill(turn_of(task)),
+        "turn": turn_of_runs(task),
+        "turn_label": TURNS[turn_of(task)][0],
+        "turns": turns_for_script(),
+        "is_unfinished": turn_of_runs(task) in UNFINISHED,
         "messages_shown": [
             {
                 "message": message,
@@ -109,15 +106,28 @@ def _last_of_runs(shown: list[TaskMessage]) -> dict[str, str]:
 
 
 def _tools(task: Task) -> list[dict[str, Any]]:
-    """Return the tool calls that have ended, newest last."""
-    ends = TaskEvent.objects.filter(
-        task_id=task.id, type=EventType.TOOL_USED, data__phase="end"
-    ).order_by("-seq")
+    """Return the tool calls that have ended, newest last, with their arguments."""
+    used = TaskEvent.objects.filter(task_id=task.id, type=EventType.TOOL_USED).order_by("-seq")
+    newest = [one.data for one in used[: 2 * TOOLS_SHOWN]]
+    arguments = {
+        (data.get("runId"), data.get("toolCallId")): data.get("args")
+        for data in newest
+        if data.get("phase") == "start"
+    }
+    ends = [data for data in newest if data.get("phase") == "end"][:TOOLS_SHOWN]
     names = {"tool": "tool", "ok": "ok", "code": "errorCode", "id": "toolCallId", "run": "runId"}
     return [
-        {shown: one.data.get(name) for shown, name in names.items()}
-        for one in reversed(ends[:TOOLS_SHOWN])
+        {shown: data.get(name) for shown, name in names.items()}
+        | {"args": _brief(arguments.get((data.get("runId"), data.get("toolCallId"))))}
+        for data in reversed(ends)
     ]
+
+
+def _brief(args: Any) -> str:
+    """Return the values of a call's arguments on one line."""
+    values = args.values() if isinstance(args, dict) else ()
+    texts = (one if isinstance(one, str) else orjson.dumps(one).decode() for one in values)
+    return redact(shorten(" · ".join(text for text in texts if text not in ("", "null")), 120))
 
 
 def _screenshot(task: Task) -> Artifact | None:

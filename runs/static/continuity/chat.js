@@ -6,13 +6,14 @@
   const root = document.querySelector("[data-chat]");
   if (!root) return;
   const find = (name) => root.querySelector(`[data-chat-${name}]`);
-  const tones = JSON.parse(document.getElementById("chat-tones").textContent);
+  const turns = JSON.parse(document.getElementById("chat-turns").textContent); // who is to move: {label, tone} by turn
   const log = find("log"), tools = find("tools"), form = find("form");
-  const streaming = new Map(); // run id -> the message element that is being streamed
+  const streaming = new Map(); // run id -> {element, shown, before, hasEnded} of the message that is being streamed
   const questions = new Map(); // run id -> the message element of the open question
   const box = form?.querySelector("textarea"), placeholder = box?.placeholder;
-  let status = root.dataset.status, takeoverBy = root.dataset.takeoverBy;
+  let status = root.dataset.status, takeoverBy = root.dataset.takeoverBy, turn = root.dataset.turn;
   let retry = 0;
+  const STATUSES = new Set(["created", "running", "ongoing", "takeover", "completed", "error"]);
 
   function addMessage(role, text, runId) {
     find("empty")?.remove();
@@ -38,20 +39,26 @@
     requestAnimationFrame(() => { isScheduled = false; log.scrollTop = log.scrollHeight; });
   }
 
+  function startStreaming(runId) {
+    const element = addMessage("assistant", "", runId), box = document.createElement("div");
+    element.firstChild.replaceWith(box);
+    const message = { element, shown: streamMarkdown(box, scrollToEnd), before: "", hasEnded: false };
+    streaming.set(runId, message);
+    return message;
+  }
+
   function appendDelta(data) {
-    let element = streaming.get(data.runId);
-    if (!element && !data.content) return; // a turn with tool calls and no text
-    if (!element) streaming.set(data.runId, element = addMessage("assistant", "", data.runId));
-    element.dataset.growing = "";
-    const paragraph = element.firstChild;
-    if (element.dataset.turnEnded) { // the next turn of the same run
-      element.textBefore = paragraph.textContent = paragraph.textContent && `${paragraph.textContent.trimEnd()}\n\n`;
-      delete element.dataset.turnEnded;
+    if (!streaming.has(data.runId) && !data.content) return; // a turn with tool calls and no text
+    const message = streaming.get(data.runId) || startStreaming(data.runId);
+    message.element.dataset.growing = "";
+    let text = message.shown.text;
+    if (message.hasEnded) { // the next turn of the same run
+      text = message.before = text && `${text.trimEnd()}\n\n`;
+      message.hasEnded = false;
     }
-    if (data.restarted) paragraph.textContent = element.textBefore || ""; // the turn starts again
-    paragraph.append(revealed(data.content || ""));
-    if (data.finished) { element.dataset.turnEnded = "yes"; delete element.dataset.growing; }
-    scrollToEnd();
+    if (data.restarted) text = message.before; // the turn starts again
+    message.shown.set(text + revealed(data.content || ""), Boolean(data.finished));
+    if (data.finished) { message.hasEnded = true; delete message.element.dataset.growing; }
   }
 
   // Show the agent's question with its suggested answers; the form below sends any other answer.
@@ -106,20 +113,16 @@
   function showMessage(data) {
     if (data.role === "assistant" && questions.has(data.runId)) return; // the question is shown already
     if (data.role === "user") closeQuestion(data.runId);
-    const element = data.role === "assistant" && streaming.get(data.runId);
-    if (!element) {
+    const message = data.role === "assistant" && streaming.get(data.runId);
+    if (!message) {
       const added = addMessage(data.role, data.content, data.runId);
       if (data.role === "assistant") renderMarkdown(added.firstChild);
       return;
     }
-    delete element.dataset.growing;
-    streaming.delete(data.runId);
+    endStreaming(data.runId);
     // Keep the text of earlier turns, and add the final reply unless it was streamed.
-    const paragraph = element.firstChild, streamed = paragraph.textContent.trimEnd();
-    const content = revealed(data.content);
-    paragraph.textContent = streamed.endsWith(content.trim()) ? streamed : `${streamed}\n\n${content}`.trimStart();
-    renderMarkdown(paragraph);
-    scrollToEnd();
+    const streamed = message.shown.text.trimEnd(), content = revealed(data.content);
+    message.shown.set(streamed.endsWith(content.trim()) ? streamed : `${streamed}\n\n${content}`.trimStart(), true);
   }
 
   function showToolCall(data) {
@@ -136,7 +139,13 @@
       name.textContent = revealed(data.tool);
       line.append(dot, name);
       find("no-tools")?.remove();
-      if (data.args) line.title = JSON.stringify(data.args);
+      if (data.args) {
+        line.title = JSON.stringify(data.args, null, 2);
+        const brief = document.createElement("span");
+        brief.className = "cty-dim chat-args";
+        brief.textContent = revealed(briefArguments(data.args));
+        line.append(brief);
+      }
       tools.append(line);
       tools.scrollTop = tools.scrollHeight; // scroll the list only, not the page
     }
@@ -149,24 +158,48 @@
     line.firstChild.dataset.tone = data.phase === "start" ? "running" : data.ok ? "succeeded" : "failed";
   }
 
+  // The values of a call's arguments on one line: `https://example.com/ · #save`.
+  function briefArguments(args) {
+    const values = Object.values(args).filter((value) => value !== null && value !== "");
+    return values.map((value) => (typeof value === "object" ? JSON.stringify(value) : String(value))).join(" · ").slice(0, 120);
+  }
+
   function setStatus(newStatus, by) {
     status = newStatus;
     takeoverBy = by || "";
-    const pill = document.createElement("span");
-    pill.className = "cty-pill";
-    pill.dataset.tone = tones[newStatus] || "neutral";
-    pill.textContent = newStatus;
-    find("state").replaceChildren(pill);
     showStatus();
+  }
+
+  // What an event says about who is to move; undefined if it says nothing.
+  function turnAfter(event) {
+    if (event.type === "run.queued") return isUnfinished() ? undefined : "queued";
+    if (event.type === "statusUpdate" && turn === "failed" && ["ongoing", "completed"].includes(event.data.status)) return "answered"; // it has a result
+    if (event.type === "run.waiting") return { answer: "answer", confirmation: "decision" }[event.data.type];
+    return { "run.started": "works", "run.resumed": "works", "run.succeeded": "answered", "run.partial_success": "answered", "run.failed": "failed", "run.canceled": "stopped" }[event.type];
+  }
+
+  const isUnfinished = () => ["queued", "works", "answer", "decision"].includes(turn);
+
+  function showTurn() {
+    const now = status === "takeover" ? "takeover" : turn, pill = document.createElement("span");
+    pill.className = "cty-pill";
+    pill.dataset.tone = turns[now].tone;
+    pill.textContent = turns[now].label;
+    find("state").replaceChildren(pill);
+    root.dataset.turnNow = now;
+    document.title = document.title.replace(root.dataset.turnLabel, turns[now].label);
+    root.dataset.turnLabel = turns[now].label;
   }
 
   function showStatus() {
     root.dataset.statusNow = status;
-    for (const actionForm of root.querySelectorAll("[data-chat-action]")) actionForm.hidden = !actionForm.dataset.when.split(" ").includes(status);
+    showTurn();
+    const can = { takeover: status !== "takeover", resume: status === "takeover", stop: status === "takeover" || isUnfinished() };
+    for (const actionForm of root.querySelectorAll("[data-chat-action]")) actionForm.hidden = !can[actionForm.dataset.chatAction];
     find("takeover").hidden = status !== "takeover";
     find("takeover").textContent = `${whoControls()} the page. The agent makes no calls until it is given back, for at most 30 minutes.`;
     const busy = find("busy");
-    if (busy) busy.hidden = status !== "running";
+    if (busy) busy.hidden = !["queued", "works"].includes(turn);
   }
 
   function whoControls() {
@@ -175,8 +208,8 @@
   }
 
   function endStreaming(runId) {
-    const element = streaming.get(runId);
-    if (element) delete element.dataset.growing;
+    const message = streaming.get(runId);
+    if (message) delete message.element.dataset.growing;
     streaming.delete(runId);
   }
 
@@ -189,11 +222,12 @@
   }
 
   function handle(event) {
-    const data = event.data;
+    const data = event.data, next = turnAfter(event);
+    if (next) { turn = next; showStatus(); }
     if (event.type === "chatDelta") appendDelta(data);
     else if (event.type === "message") showMessage(data);
     else if (event.type === "toolUsed") showToolCall(data);
-    else if (event.type === "statusUpdate" && data.status in tones && !("step" in data)) setStatus(data.status, data.by);
+    else if (event.type === "statusUpdate" && STATUSES.has(data.status) && !("step" in data)) setStatus(data.status, data.by);
     else if (event.type === "structuredOutput") addMessage("output", JSON.stringify(data.output ?? data.error, null, 2), data.runId);
     else if (event.type === "run.waiting" && data.type !== "takeover") showQuestion(data);
     else if (event.type === "run.resumed") closeQuestion(data.runId);

@@ -58,6 +58,7 @@
     shot.hidden = true;
     blank.hidden = true;
     find("on").hidden = false;
+    find("title").textContent = find("title").dataset.liveName;
     find("absent").hidden = true;
   }
 
@@ -76,6 +77,7 @@
     mayAct = false;
     box.hidden = true;
     find("on").hidden = true;
+    find("title").textContent = find("title").dataset.lastName;
     screen.removeAttribute("data-acts");
     if (reason) showProblem(""); // the reason explains also why the last input failed
     shot.hidden = !shot.getAttribute("href");

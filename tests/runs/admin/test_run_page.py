@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -17,6 +17,7 @@ from runs.models import Run, RunEvent, RunStep, Worker
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
 
 EVIL = '"><svg onload=alert(1)>'
+QUESTION: dict[str, Any] = {"type": "answer", "question": "Which account?"}
 
 
 def page_of(client: Client, run: Run, query: str = "", part: str = "change") -> str:
@@ -188,8 +189,7 @@ def test_a_queued_run_shows_what_it_waits_for(
 def test_a_waiting_run_shows_the_question(
     superuser_client: Client, make_run_with_steps: Callable[..., Run]
 ) -> None:
-    question: dict[str, Any] = {"type": "answer", "question": "Which account?"}
-    run = make_run_with_steps(["started"], status="running", ready=False, waiting_for=question)
+    run = make_run_with_steps(["started"], status="running", ready=False, waiting_for=QUESTION)
     page = page_of(superuser_client, run)
     assert "Which account?" in page
     assert "waiting for a person" in page
@@ -220,3 +220,15 @@ def test_a_result_of_an_unknown_shape_is_displayed_as_json(
         superuser_client,
         make_run_with_steps(["succeeded"], status="succeeded", result=unknown_shape),
     )
+
+
+def test_worked_and_waited_time_are_apart_and_the_wait_does_not_count_as_work(
+    superuser_client: Client, make_run_with_steps: Callable[..., Run]
+) -> None:
+    run = make_run_with_steps(["succeeded"], status="running", ready=False, waiting_for=QUESTION)
+    began = run.created_at + timedelta(seconds=2)
+    RunEvent.objects.create(run=run, seq=3, type="run.waiting", at=began, data=QUESTION)
+    page = page_of(superuser_client, run)
+    assert "<dt>Worked</dt><dd>2.0 s</dd>" in page
+    assert '<dd class="run-waited">28' in page
+    assert "waited for an answer" in page

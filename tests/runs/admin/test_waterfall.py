@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from runs.admin.runs.waits import Wait
 from runs.admin.runs.waterfall import Waterfall, draw
 from runs.models import RunStep
 
@@ -28,7 +30,12 @@ def step(
     )
 
 
-def draw_steps(*steps: RunStep, now: float = 100.0, ended: float | None = None) -> Waterfall:
+def draw_steps(
+    *steps: RunStep,
+    now: float = 100.0,
+    ended: float | None = None,
+    waits: Sequence[Wait] = (),
+) -> Waterfall:
     """Draw the steps of a run that started at BEGAN."""
     until = RUN_STARTED + timedelta(seconds=now)
     return draw(
@@ -37,6 +44,7 @@ def draw_steps(*steps: RunStep, now: float = 100.0, ended: float | None = None) 
         began_at=RUN_STARTED,
         ended_at=seconds_after_start(ended),
         now=until,
+        waits=waits,
     )
 
 
@@ -129,3 +137,55 @@ def test_a_succeeded_step_with_a_failed_call_is_red_with_its_error_code() -> Non
     first, second = draw_steps(refused, done).bars
     assert (first.tone, first.title, first.status) == ("failed", "POLICY_DENIED", "succeeded")
     assert (second.tone, second.title) == ("succeeded", "")
+
+
+def wait(start: float, end: float | None) -> Wait:
+    """Return a wait for an answer, in seconds after the start of the run."""
+    began = seconds_after_start(start)
+    assert began is not None
+    return Wait(began, seconds_after_start(end), "answer", "Which one?")
+
+
+def test_a_wait_is_a_narrow_gap_that_leaves_the_steps_their_width() -> None:
+    drawn = draw_steps(step(0, 4), step(104, 108), waits=[wait(4, 104)])
+    first, second = drawn.bars
+    [gap] = drawn.gaps
+    assert (first.width, second.width) == (45.45, 45.45)
+    assert (gap.left, gap.width, gap.took) == (45.45, 9.09, "1 min 40 s")
+
+
+def test_the_time_of_a_step_is_that_which_it_worked() -> None:
+    [bar] = draw_steps(step(0, 106), waits=[wait(2, 102)]).bars
+    assert (bar.took, bar.left, bar.width) == ("6.0 s", 0, 100)
+
+
+def test_the_bar_of_a_step_that_waits_ends_where_its_wait_began() -> None:
+    drawn = draw_steps(step(0, None, status="pending"), waits=[wait(2, None)], now=500)
+    [bar], [gap] = drawn.bars, drawn.gaps
+    assert (bar.took, gap.took) == ("2.0 s", "8 min 18 s")
+    assert bar.width == gap.left
+    assert gap.left + gap.width == 100
+
+
+def test_a_wait_is_a_row_between_the_steps_around_it() -> None:
+    drawn = draw_steps(step(0, 2), step(9, 10), step(None, None), waits=[wait(2, 9)])
+    assert [type(row).__name__ for row in drawn.rows] == ["Bar", "Gap", "Bar", "Bar"]
+
+
+def test_ticks_count_the_time_that_the_run_worked() -> None:
+    ticks = draw_steps(step(0, 3), step(63, 66), waits=[wait(3, 63)]).ticks
+    assert [tick.label for tick in ticks][-1] == "6 s"
+    assert ticks[-1].left == 100
+
+
+def test_a_wait_outside_of_the_shown_steps_is_not_drawn() -> None:
+    assert draw_steps(step(10, 12), waits=[wait(2, 8)]).gaps == []
+
+
+def test_a_step_named_by_its_number_is_numbered_once() -> None:
+    assert [
+        bar.label for bar in draw_steps(step(0, 1, "1. bash.exec"), step(1, 2, "3. x")).bars
+    ] == [
+        "bash.exec",
+        "3. x",
+    ]

@@ -27,7 +27,8 @@ def test_a_statement_without_a_semicolon_is_a_syntax_error(game: ProjectWorkspac
 
 
 @pytest.mark.parametrize(
-    "text", ["WebGal:我会显示出来：\\:\\,\\.\\;不信你看看", ":旁白\\;", "雪乃:a\\;b\n -next", "a\\;b\n;"]
+    "text",
+    ["WebGal:我会显示出来：\\:\\,\\.\\;不信你看看", ":旁白\\;", "雪乃:a\\;b\n -next", "a\\;b\n;"],
 )
 def test_a_statement_whose_semicolons_are_all_escaped_ends_with_its_line(
     game: ProjectWorkspace, text: str
