@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError, ValidationErrorKind
@@ -142,11 +143,8 @@ def check(validator: Draft202012Validator, value: Any, *, where: str = "") -> No
         InvalidInput: The message names the first error; details.errors[] has up to five {path,
             message}.
     """
-    errors = []
-    for error in validator.iter_errors(value):
-        errors.append(_error_as_dict(error, where))
-        if len(errors) == MAX_ERRORS:
-            break
+    found = islice(_precise(validator.iter_errors(value)), MAX_ERRORS)
+    errors = [_error_as_dict(error, where) for error in found]
     if errors:
         first = errors[0]
         path = first["path"] or "the arguments"
@@ -175,6 +173,29 @@ def _wants_integer(schema: Mapping[str, Any]) -> bool:
         or (isinstance(wanted, list) and "integer" in wanted)
         or any(map(_wants_integer, choices))
     )
+
+
+def _precise(errors: Iterable[ValidationError]) -> Iterator[ValidationError]:
+    """Yield the errors; in place of that of an optional value, the errors of what it has to be."""
+    for error in errors:
+        inner = _of_optional(error)
+        yield from [error] if inner is None else _precise(inner)
+
+
+def _of_optional(error: ValidationError) -> Sequence[ValidationError] | None:
+    """Return the errors of a value that may be null and is not, if it has one alternative."""
+    kind = error.kind
+    if not isinstance(kind, ValidationErrorKind.AnyOf | ValidationErrorKind.OneOfNotValid):
+        return None
+    others = [branch for branch in kind.context if not _wants_null(branch, error)]
+    return others[0] if len(others) == 1 and len(kind.context) > 1 else None
+
+
+def _wants_null(branch: Sequence[ValidationError], error: ValidationError) -> bool:
+    """Return whether an alternative fails because the value is not null."""
+    kind = branch[0].kind if len(branch) == 1 else None
+    is_null = isinstance(kind, ValidationErrorKind.Type) and kind.types == ["null"]
+    return is_null and list(branch[0].instance_path) == list(error.instance_path)
 
 
 def _error_as_dict(error: ValidationError, where: str) -> dict[str, str]:

@@ -33,6 +33,7 @@ from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.bundle import file_headers, in_batches
 from decisions.errors import Refused
 from decisions.identity.principals import Principal, as_trust
+from runs.admin.new_run.views import NewRunViews
 from runs.admin.runs import detail, questions, step_detail
 from runs.admin.runs.columns import (
     RunColumns,
@@ -50,8 +51,8 @@ MESSAGES_SHOWN = 3  # of a list action
 
 
 @admin.register(Run)
-class RunAdmin(RunColumns, ReadOnlyAdmin):
-    """Runs, newest first, with the actions cancel, retry and answer."""
+class RunAdmin(NewRunViews, RunColumns, ReadOnlyAdmin):
+    """Runs, newest first, with the form of a new run and the actions cancel, retry and answer."""
 
     list_title = _("Runs")
     list_empty = _("Runs that agents and programs submit appear here.")
@@ -101,6 +102,7 @@ class RunAdmin(RunColumns, ReadOnlyAdmin):
         """Return the admin's URLs, with those of a run's live parts and actions."""
         wrap = self.admin_site.admin_view
         return [
+            *self.new_run_urls(wrap),
             path("<str:run_id>/live/", wrap(never_cache(self.live_view)), name="runs_run_live"),
             path("<str:run_id>/steps/<int:index>/", wrap(self.step_view), name="runs_run_step"),
             path("<str:run_id>/answer/", wrap(self.answer_view), name="runs_run_answer"),

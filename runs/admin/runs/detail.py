@@ -16,6 +16,7 @@ from artifacts.models import RESULT, Artifact
 from decisions.admin.filters import workspace_label
 from decisions.models import AuditEntry, Token, Workspace
 from decisions.presentation.formatting import duration, one_line, pretty_json
+from runs.admin.new_run.views import again_url
 from runs.admin.runs import result as runs_result
 from runs.admin.runs import waterfall
 from runs.admin.runs.columns import done_percent, elapsed_ms, is_waiting, state_pill
@@ -82,6 +83,7 @@ def _header(run: Run, now: datetime) -> dict[str, Any]:
         "retried_as": Run.objects.filter(retry_of=run.id).values_list("id", flat=True).first(),
         "may_cancel": run.status in ACTIVE,
         "may_retry": run.status in RETRIABLE and not (run.holds_secrets or run.task_id),
+        "again_url": again_url(run),
         "error": _error(run),
         "actions": [
             {

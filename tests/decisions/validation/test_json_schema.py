@@ -133,3 +133,21 @@ def test_a_refused_choice_lists_all_allowed_values() -> None:
     with pytest.raises(InvalidInput) as raised:
         check(compile_schema(choice), {"way": "back"})
     assert raised.value.message == 'way: "back" is not one of "left", "right", "on", null'
+
+
+def test_an_error_in_an_optional_value_names_its_field() -> None:
+    inner = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}
+    optional = {"anyOf": [inner, {"type": "null"}]}
+    validator = compile_schema({"properties": {"a": optional}})
+    check(validator, {"a": None})
+    for value, path in (({"n": 0}, "inputs.a.n"), ({"n": "x"}, "inputs.a.n"), (5, "inputs.a")):
+        with pytest.raises(InvalidInput) as refusal:
+            check(validator, {"a": value}, where="inputs")
+        assert refusal.value.details["errors"][0]["path"] == path
+        assert "anyOf" not in refusal.value.message
+
+
+def test_an_error_in_one_of_two_alternatives_names_the_value() -> None:
+    validator = compile_schema({"anyOf": [{"type": "string"}, {"minimum": 3}, {"type": "null"}]})
+    with pytest.raises(InvalidInput, match="anyOf"):
+        check(validator, 2)

@@ -1,0 +1,244 @@
+"""The pages that submit a run: the choice of a template, and the form of its inputs.
+
+The form submits by the same service as the REST API, as the operator, in a chosen workspace. A run
+that is submitted again keeps the workspace and the trust level of the first one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import orjson
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+
+from decisions.admin.acting import operator_of
+from decisions.admin.filters import workspace_label
+from decisions.errors import InvalidInput, Refused, TemplateNotFound
+from decisions.identity.principals import (
+    Principal,
+    admin_principal,
+    as_trust,
+    ensure_workspace,
+)
+from decisions.models import Workspace
+from decisions.validation.json_input import load_json
+from runs.admin.new_run.fields import FormFields, errors_by_field
+from runs.admin.new_run.posted import PostedInputs
+from runs.admin.new_run.prefill import inputs_of_run, without_secrets
+from runs.admin.new_run.shapes import shape_of
+from runs.admin.runs.columns import run_page
+from runs.models import Run
+from runs.submission.services import submit_run
+from runs.task_templates.base import TaskTemplate
+from runs.task_templates.registry import find_template, list_templates
+
+WORKSPACES_SHOWN = 100
+_MAX_SECONDS = 600
+_KEY = r"0123456789abcdef"
+
+
+@dataclass(slots=True)
+class _Form:
+    """What the form shows.
+
+    Attributes:
+        key: the idempotency key: a repeated request submits no second run.
+        source: the run that is submitted again.
+    """
+
+    template: TaskTemplate
+    source: Run | None
+    workspace_id: str
+    key: str
+    inputs: Mapping[str, Any]
+    seconds: str = ""
+    session_id: str = ""
+    errors: dict[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+class NewRunViews:
+    """The views of the form; a mixin of `RunAdmin`."""
+
+    def new_run_urls(self, wrap: Callable[[Any], Any]) -> list[URLPattern]:
+        """Return the URLs of the pages."""
+        return [
+            path("new/", wrap(self.choose_view), name="runs_run_choose"),
+            path("new/<str:template_id>/", wrap(self.new_run_view), name="runs_run_new"),
+        ]
+
+    def choose_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the templates that can be run."""
+        self._check_may_submit(request, "GET")
+        listed = [template for template in list_templates() if template.is_listed]
+        return self._page(request, "choose.html", _("New run"), {"templates": listed})
+
+    def new_run_view(self, request: HttpRequest, template_id: str) -> HttpResponse:
+        """Show the form of a template, filled in from the run `from`; on POST submit the run."""
+        self._check_may_submit(request, "GET", "POST")
+        try:
+            template = find_template(template_id)
+        except TemplateNotFound as refusal:
+            raise Http404(refusal.message) from None
+        source = self._source(request, template)
+        if request.method == "POST":
+            form = _posted_form(request, template, source)
+            if (run_id := _submit(request, form)) is not None:
+                messages.success(request, _("%(run)s is submitted.") % {"run": run_id})
+                return redirect(run_page(run_id))
+        else:
+            form = _first_form(template, source)
+        title = _("Run again: %s") if source else _("New run: %s")
+        return self._page(request, "form.html", title % template.name, _form_context(form))
+
+    def _source(self, request: HttpRequest, template: TaskTemplate) -> Run | None:
+        run_id = (request.POST if request.method == "POST" else request.GET).get("from", "")
+        if not run_id:
+            return None
+        run: Run = cast("Any", self).row_or_404(request, Run.objects.all(), run_id[:64])
+        if run.template_id != template.template_id:
+            raise Http404(f"{run.id} is no run of {template.template_id}.")
+        return run
+
+    def _check_may_submit(self, request: HttpRequest, *methods: str) -> None:
+        may_operate = cast("Any", self).has_operate_permission(request)
+        if request.method not in methods or not may_operate:
+            raise PermissionDenied
+
+    def _page(
+        self, request: HttpRequest, name: str, title: str, context: Mapping[str, Any]
+    ) -> HttpResponse:
+        site = cast("Any", self).admin_site.each_context(request)
+        shown = {**site, "model_admin": self, "title": title, **context}
+        return TemplateResponse(request, f"admin/runs/new_run/{name}", shown)
+
+
+def again_url(run: Run) -> str | None:
+    """Return the URL of the form that submits a run again; None if its template cannot be run."""
+    try:
+        template = find_template(run.template_id)
+    except TemplateNotFound:
+        return None
+    return f"{reverse('admin:runs_run_new', args=[template.template_id])}?from={run.id}"
+
+
+def _first_form(template: TaskTemplate, source: Run | None) -> _Form:
+    key = f"form-{secrets.token_hex(12)}"
+    if source is None:
+        return _Form(template, None, ensure_workspace().id, key, inputs={})
+    timeout_ms = source.options.get("timeoutMs")
+    return _Form(
+        template,
+        source,
+        source.workspace_id,
+        key,
+        inputs=inputs_of_run(template, source),
+        seconds=f"{timeout_ms / 1000:g}" if timeout_ms else "",
+        session_id="" if source.owns_session else source.session_id,
+    )
+
+
+def _posted_form(request: HttpRequest, template: TaskTemplate, source: Run | None) -> _Form:
+    posted = PostedInputs(shape_of(template.inputs_schema), request.POST.dict())
+    workspace_id = source.workspace_id if source else request.POST.get("workspace", "")[:64]
+    return _Form(
+        template,
+        source,
+        workspace_id,
+        key=_posted_key(request),
+        inputs=posted.value,
+        seconds=request.POST.get("seconds", "").strip()[:20],
+        session_id=request.POST.get("session", "").strip()[:64],
+        errors=posted.errors,
+        texts=posted.texts,
+    )
+
+
+def _posted_key(request: HttpRequest) -> str:
+    key = request.POST.get("key", "")
+    is_ours = key.startswith("form-") and not key.removeprefix("form-").strip(_KEY)
+    return key[:64] if is_ours and len(key) > 20 else f"form-{secrets.token_hex(12)}"
+
+
+def _submit(request: HttpRequest, form: _Form) -> str | None:
+    """Submit the form's run and return its id; None if it was refused, with the form's errors."""
+    if form.errors:
+        return None
+    try:
+        principal = _principal(request, form)
+        load_json(orjson.dumps(form.inputs))  # the limits of the REST API
+        submitted = submit_run(
+            principal=principal,
+            template_id=form.template.template_id,
+            inputs=form.inputs,
+            session_id=form.session_id or None,
+            options=_options(form),
+        )
+    except Refused as refusal:
+        form.errors = errors_by_field(refusal.message, refusal.details)
+    except (TypeError, ValueError):  # orjson: a surrogate, or an integer beyond 64 bits
+        form.errors = {"": _("A value cannot be stored: an integer beyond 64 bits, or no Unicode.")}
+    else:
+        return submitted.run_id
+    return None
+
+
+def _principal(request: HttpRequest, form: _Form) -> Principal:
+    if form.source is not None:
+        return operator_of(request, form.source).with_trust(as_trust(form.source.trust))
+    workspace = Workspace.objects.filter(id=form.workspace_id).first()
+    if workspace is None:
+        raise InvalidInput(_("There is no such workspace."))
+    username = request.user.get_username()
+    return admin_principal(username, tenant_id=workspace.tenant_id, workspace_id=workspace.id)
+
+
+def _options(form: _Form) -> dict[str, Any]:
+    """Return the options of the submit: those of the earlier run, with the form's time limit."""
+    options = dict(form.source.requested_options) if form.source else {}
+    options |= {"mode": "async", "idempotencyKey": form.key}
+    options.pop("timeoutMs", None)
+    if not form.seconds:
+        return options
+    try:
+        seconds = float(form.seconds)
+    except ValueError:
+        seconds = 0.0
+    if not 0.001 <= seconds <= _MAX_SECONDS:
+        raise InvalidInput("", details={"errors": [_seconds_error()]})
+    return options | {"timeoutMs": round(seconds * 1000)}
+
+
+def _seconds_error() -> dict[str, str]:
+    return {"path": "seconds", "message": _("From 0.001 to %d seconds.") % _MAX_SECONDS}
+
+
+def _form_context(form: _Form) -> dict[str, Any]:
+    errors = dict(form.errors)
+    seconds_error, session_error = errors.pop("seconds", ""), errors.pop("sessionId", "")
+    shape = shape_of(form.template.inputs_schema)
+    fields = FormFields(shape, without_secrets(form.template, form.inputs), errors, form.texts)
+    workspaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")
+    return {
+        "form": form,
+        "fields": [one for one in fields.fields if one.is_required],
+        "more_fields": [one for one in fields.fields if not one.is_required],
+        "other_errors": fields.other_errors,
+        "has_errors": bool(form.errors),
+        "seconds_error": seconds_error,
+        "session_error": session_error,
+        "max_seconds": _MAX_SECONDS,
+        "workspaces": [
+            {"id": one.id, "label": workspace_label(one)} for one in workspaces[:WORKSPACES_SHOWN]
+        ],
+        "holds_secrets": form.source is not None and form.source.holds_secrets,
+    }
