@@ -2257,7 +2257,38 @@ _READERS = (
     ),
 )
 
+_NEW_RUN = "tests/runs/admin/test_new_run.py"
 _ADMIN = (
+    Guard(
+        "new-run-permission",
+        "An operator without the permission submits no run from the form",
+        Patch(
+            "runs/admin/new_run/views.py",
+            old="if request.method not in methods or not may_operate:",
+            new="if request.method not in methods:",
+        ),
+        failing_test=f"{_NEW_RUN}::test_the_form_needs_the_permission_to_change_runs",
+    ),
+    Guard(
+        "new-run-secrets",
+        "The form of a run shows no secret of an earlier run or of a refused form",
+        Patch(
+            "runs/admin/new_run/prefill.py",
+            old="return not (is_secret or value == MASK or redact(value) != value)",
+            new="return True",
+        ),
+        failing_test=f"{_NEW_RUN}::test_a_value_marked_secret_is_not_filled_in",
+    ),
+    Guard(
+        "run-again-trust",
+        "A remote caller's run that an operator submits again stays remote",
+        Patch(
+            "runs/admin/new_run/views.py",
+            old="return operator_of(request, form.source).with_trust(as_trust(form.source.trust))",
+            new="return operator_of(request, form.source)",
+        ),
+        failing_test=f"{_NEW_RUN}::test_a_run_again_keeps_workspace_trust_and_options",
+    ),
     Guard(
         "admin-run-actions",
         "An operator without the permission cancels and retries no run",

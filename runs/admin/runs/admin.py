@@ -92,7 +92,8 @@ class RunAdmin(NewRunViews, RunColumns, ReadOnlyAdmin):
     ) -> HttpResponse:
         """Show the list, with links to the statuses above it."""
         links = status_links(request.GET.get("status"))
-        return super().changelist_view(request, {"status_links": links, **(extra_context or {})})
+        context = {"status_links": links, "may_operate": self.has_operate_permission(request)}
+        return super().changelist_view(request, {**context, **(extra_context or {})})
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may cancel, retry and answer."""
