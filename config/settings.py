@@ -392,6 +392,8 @@ UNFOLD = {
     "SCRIPTS": [
         "decisions.views.languages.script_url",
         _static("continuity/shell.js"),
+        _static("continuity/changes.js"),
+        _static("continuity/refresh.js"),
         _static("continuity/admin.js"),
     ],
     "GLOBAL_CALLBACK": "decisions.admin.sign_in.site_context",

@@ -23,6 +23,8 @@ class RunsConfig(AppConfig):
         post_migrate.connect(ensure_totals, sender=self)
         decision_resolved.connect(_resume_after_decision)
         confirmation_opened.connect(_create_confirmation_deliveries)
+        for changed in (confirmation_opened, decision_resolved):
+            changed.connect(_publish_decision)
         run_of_task_changed.connect(_apply_run_change)
         run_of_task_answered.connect(_record_answer)
 
@@ -41,6 +43,12 @@ def _create_confirmation_deliveries(**signal: Any) -> None:
     from runs.webhooks.confirmation_messages import create_confirmation_deliveries
 
     create_confirmation_deliveries(**signal)
+
+
+def _publish_decision(**signal: Any) -> None:
+    from runs.events.notify import publish_change_after_commit
+
+    publish_change_after_commit("decision", str(signal["confirmation"].decision_id))
 
 
 def _apply_run_change(**signal: Any) -> None:

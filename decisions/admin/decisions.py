@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib import admin, messages
@@ -11,10 +11,12 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.cache import never_cache
 
 from decisions.admin.acting import actor_of
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
@@ -41,8 +43,12 @@ _TONES = {
     "withdrawn": "canceled",
 }
 INBOX_TITLE = _("Inbox")
+LIVE_MS = 2000
+CALL_LASTS = timedelta(hours=1)  # after this, a page does not expect the end of a confirmed call
 # Parts of the inbox that other apps add above the list of decisions: callables that return HTML.
 inbox_parts: list[Callable[[HttpRequest], SafeString]] = []
+# Parts of a decision's page that other apps add below the call: what led to it, how it ended.
+decision_parts: list[Callable[[HttpRequest, Decision], SafeString]] = []
 
 
 class ConfirmationFilter(admin.SimpleListFilter):
@@ -143,7 +149,9 @@ class DecisionAdmin(ReadOnlyAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, with those of the answers to a decision."""
+        live = self.admin_site.admin_view(never_cache(self.live_view))
         return [
+            path("<int:decision_id>/live/", live, name="decisions_decision_live"),
             *(
                 path(
                     f"<int:decision_id>/{answer}/",
@@ -199,7 +207,8 @@ class DecisionAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Show a decision: whole to users who may decide, with the buttons while it waits."""
         found = Decision.objects.select_related("confirmation").filter(pk=_number(object_id))
-        context = _page_context(decision) if (decision := found.first()) is not None else {}
+        decision = found.first()
+        context = {} if decision is None else self._shown(request, decision)
         context["may_decide"] = may_decide = self.has_decide_permission(request)
         if decision is not None and may_decide and confirmation_of(decision) is not None:
             page = decision_page(decision, request.GET.get("page", 1))
@@ -207,6 +216,22 @@ class DecisionAdmin(ReadOnlyAdmin):
         return super().change_view(
             request, object_id, form_url, {**context, **(extra_context or {})}
         )
+
+    def live_view(self, request: HttpRequest, decision_id: int) -> HttpResponse:
+        """Return the parts of a decision's page that change; the page's script updates them.
+
+        The call and the buttons that decide it are not among them while it waits: what a person
+        reads does not change under his eyes.
+        """
+        rows = Decision.objects.select_related("confirmation")
+        decision = self.row_or_404(request, rows, str(decision_id))
+        context = self._shown(request, decision)
+        context["may_decide"] = self.has_decide_permission(request)
+        return TemplateResponse(request, "admin/decisions/decision/live.html", context)
+
+    def _shown(self, request: HttpRequest, decision: Decision) -> dict[str, Any]:
+        parts = [part(request, decision) for part in decision_parts]
+        return {**_page_context(decision), "decision_parts": parts}
 
     @admin.display(description="Confirmation")
     def display_confirmation(self, decision: Decision) -> SafeString:
@@ -294,6 +319,7 @@ def _page_context(decision: Decision) -> dict[str, Any]:
         "subject": title_of(decision),
         "state": state_pill(decision),
         "is_waiting": state == "waiting",
+        "live_ms": LIVE_MS if state == "waiting" or _is_recent(confirmation) else 0,
         "confirmation": confirmation,
         "arguments": pretty_json(decision.arguments) if decision.arguments else "",
         "caller": _link_to_principal(decision.principal_id),
@@ -302,6 +328,12 @@ def _page_context(decision: Decision) -> dict[str, Any]:
         "parts": pretty_json(decision.parts) if decision.parts else "",
         "trace": pretty_json(decision.trace) if decision.trace else "",
     }
+
+
+def _is_recent(confirmation: Confirmation | None) -> bool:
+    """Return whether it was decided so lately that its call may not have ended."""
+    decided_at = confirmation.decided_at if confirmation else None
+    return decided_at is not None and decided_at > datetime.now(UTC) - CALL_LASTS
 
 
 def _rule(rule: str) -> SafeString | str:

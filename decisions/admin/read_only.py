@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
 from django.urls import NoReverseMatch
 from django.utils.functional import Promise
 from django.utils.text import capfirst
@@ -23,6 +24,7 @@ from unfold.views import ChangeList
 from decisions.presentation.html import admin_url
 
 Row = TypeVar("Row", bound=Model)
+PART_HEADER = "X-Continuity-Part"  # static/continuity/refresh.js
 DEEPEST_PAGE = 2000  # OFFSET gets slow; older rows are found with a filter
 
 
@@ -80,6 +82,8 @@ class TitledAdmin(ModelAdmin):
         """Show the list under its title."""
         context = {"title": self.get_list_title(request), **(extra_context or {})}
         response: HttpResponse = super().changelist_view(request, context)
+        if is_refresh(request) and isinstance(response, TemplateResponse):
+            response.template_name = "admin/decisions/list_rows.html"
         return response
 
     def changeform_view(
@@ -161,6 +165,11 @@ class ReadOnlyAdmin(TitledAdmin):
         if row is None:
             raise Http404(f"No {rows.model._meta.verbose_name} has the id {object_id}.")
         return row
+
+
+def is_refresh(request: HttpRequest) -> bool:
+    """Return whether an open page requests only the parts of it that change."""
+    return request.headers.get(PART_HEADER) == "live"
 
 
 def plain_id(object_id: str) -> str:

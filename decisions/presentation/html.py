@@ -15,15 +15,8 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
 from decisions.presentation.formatting import ago, short_id
+from decisions.presentation.resource_types import model_name_of
 from decisions.presentation.visible_text import Fragment, Part, visible
-
-# Resource types of audit rows whose model has another name.
-_MODELS = {
-    "session": "browsersession",
-    "operator": "",
-    "rule": "policyrule",
-    "target": "executiontarget",
-}
 
 _DIFF_LINES = {"+": "added", "-": "removed", "@": "place"}
 TONES = {"allow": "succeeded", "deny": "failed", "confirm": "waiting"}  # of policy decisions
@@ -99,8 +92,7 @@ def link_about(resource_type: str, resource_id: str) -> SafeString:
     if resource_type == "user":
         search = f"{reverse('admin:decisions_user_changelist')}?{urlencode({'q': resource_id})}"
         return format_html('<a class="cty-link" href="{}">{}</a>', search, code(resource_id))
-    model_name = _MODELS.get(resource_type, resource_type.replace("_", ""))
-    return link_to(model_name, resource_id)
+    return link_to(model_name_of(resource_type), resource_id)
 
 
 def breadcrumb(part: Mapping[str, Any], request: HttpRequest) -> str:

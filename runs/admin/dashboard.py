@@ -18,6 +18,7 @@ from decisions.admin.decisions import time_left, title_of
 from decisions.infra.staleness import ChangeWatch
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
+from runs.admin.change_stream import change_stream_urls
 from runs.admin.last_day import last_day
 from runs.admin.runs.columns import done_percent, elapsed_ms, state_pill, waiting_runs
 from runs.admin.runs.questions import question_of
@@ -171,7 +172,7 @@ def _heartbeat(worker: Worker) -> dict[str, Any]:
 def _live_urls() -> list[URLPattern]:
     """Return the URL of the live parts; Unfold's site adds it to its own URLs."""
     view = admin.site.admin_view(never_cache(live_dashboard))
-    return [path("live/", view, name="live_dashboard")]
+    return [path("live/", view, name="live_dashboard"), *change_stream_urls()]
 
 
 admin.site.index_template = "admin/runs/dashboard/page.html"

@@ -9,10 +9,12 @@ from django.apps import apps
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.functional import Promise
+from django.utils.functional import Promise, SimpleLazyObject
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.decisions import INBOX_TITLE, is_inbox
+from runs.admin.change_stream import sees_waiting
+from runs.queries.waiting import count_waiting
 
 _INBOX = "inbox"
 _GROUPS: tuple[tuple[str | Promise, tuple[tuple[str, str], ...]], ...] = (
@@ -91,6 +93,7 @@ def _inbox_item(request: HttpRequest, icon: str) -> dict[str, Any]:
         "icon": icon,
         "link": f"{reverse('admin:decisions_decision_changelist')}?status=waiting",
         "active": _shows_inbox(request),
+        "badge": SimpleLazyObject(lambda: count_waiting(**sees_waiting(request.user))),
         "permission": _has_permission("decisions.view_decision"),
     }
 

@@ -1,4 +1,5 @@
-"""Publish over Redis, after the commit, that a run has new events: run id, last seq, types.
+"""Publish over Redis, after the commit, that a run has new events (run id, last seq, types) or that
+another row changed (topic, id).
 
 Readers also poll, so a lost message only delays them.
 """
@@ -87,4 +88,12 @@ def publish_after_commit(run_id: str, seq: int, types: Iterable[str]) -> None:
     to `seq` and that the new ones have these types.
     """
     message = json.dumps({"runId": run_id, "seq": seq, "types": list(set(types))})
+    transaction.on_commit(lambda: _publisher.publish(message), robust=True)
+
+
+def publish_change_after_commit(topic: str, row_id: str) -> None:
+    """Notify the open pages of the admin, once the caller's transaction has committed, that a row
+    changed; `topic` is the name of its model.
+    """
+    message = json.dumps({"topic": topic, "id": row_id})
     transaction.on_commit(lambda: _publisher.publish(message), robust=True)

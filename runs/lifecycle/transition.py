@@ -65,7 +65,8 @@ def insert_run(run: Run, steps: list[RunStep], event: NewEvent, audit_event: Aud
     """
     writes = writes_of_new_run(run, steps, event, audit_event)
     repeat_after_conflict(lambda: _write(writes))
-    # No reader to notify: the run's id is not known outside this transaction.
+    # Only lists of runs have readers by now: the run's id is not known outside this transaction.
+    publish_after_commit(run.id, 1, [event.type])
 
 
 def _write(writes: Writes) -> int | None:

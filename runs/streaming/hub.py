@@ -26,8 +26,9 @@ from decisions.infra.threads import in_thread
 from runners import metrics
 from runs.events.notify import CHANNEL
 from runs.queries import runs
+from runs.streaming.changes import ChangeFeed, ChangeReader
 from runs.streaming.event_log import EventLog
-from runs.streaming.subscriber import Subscriber
+from runs.streaming.subscriber import Reader, Subscriber
 from runs.streaming.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._logs: dict[str, EventLog] = {}
+        self._changes = ChangeFeed()
         self._unread: dict[EventLog, None] = {}
         self._has_unread = asyncio.Event()
         self._poll_now = asyncio.Event()
@@ -96,11 +98,25 @@ class Hub:
             followed.watchers.discard(watcher)
             self._leave(followed)
 
+    @asynccontextmanager
+    async def follow_changes(self, topics: frozenset[str]) -> AsyncIterator[ChangeReader]:
+        """Receive which rows of the installation changed, of these topics."""
+        reader = ChangeReader(topics)
+        self._changes.join(reader)
+        self._start(reader)
+        try:
+            yield reader
+        finally:
+            self._changes.readers.discard(reader)
+            self._stop_if_unused()
+
     def close(self) -> None:
         """Signal every present and future reader to stop: the server is shutting down."""
         self._is_closing = True
         for followed in self._logs.values():
             followed.close()
+        for reader in self._changes.readers:
+            reader.close()
 
     def _log_of(self, run_id: str) -> EventLog:
         followed = self._logs.get(run_id)
@@ -108,7 +124,7 @@ class Hub:
             followed = self._logs[run_id] = EventLog(run_id, self._mark_unread)
         return followed
 
-    def _start(self, reader: Subscriber | Watcher) -> None:
+    def _start(self, reader: Reader) -> None:
         if self._is_closing:
             reader.close()
         elif not self._tasks:
@@ -116,6 +132,7 @@ class Hub:
                 "notifications": self._subscribe_to_redis,
                 "poll": self._poll,
                 "read": self._read,
+                "changes": self._changes.poll,
             }
             self._tasks = [asyncio.create_task(self._supervise(*loop)) for loop in loops.items()]
 
@@ -124,7 +141,10 @@ class Hub:
             self._unread.pop(followed, None)
         if not followed.has_followers and self._logs.get(followed.run_id) is followed:
             del self._logs[followed.run_id]
-        if not self._logs:
+        self._stop_if_unused()
+
+    def _stop_if_unused(self) -> None:
+        if not self._logs and not self._changes.readers:
             for task in self._tasks:
                 task.cancel()
             self._tasks = []
@@ -265,10 +285,14 @@ class Hub:
         """Advance the log that a message names; ignore messages in another format."""
         try:
             data = orjson.loads(message)
+            if "topic" in data:
+                self._changes.add(data["topic"], data["id"])
+                return
             followed, seq = self._logs.get(data["runId"]), data["seq"]
             types = frozenset(data["types"])
         except (ValueError, TypeError, KeyError):
             return
+        self._changes.add_events(data["runId"], types)
         if followed is not None and type(seq) is int:
             followed.advance_to(seq, types)
 

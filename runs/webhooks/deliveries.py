@@ -25,6 +25,7 @@ from decisions.identity.principals import as_trust
 from decisions.infra.staleness import ChangeWatch
 from decisions.security.sealed_columns import unseal_column
 from runners.trust import TrustLevel
+from runs.events.notify import publish_change_after_commit
 from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.queries.runs import run_object
 from runs.webhooks.confirmation_messages import confirmation_message, message
@@ -189,6 +190,7 @@ def settle(lease: DeliveryLease, response: WebhookResponse) -> bool:
         )
         if hook is None or not leased.update(**values):
             return False
+        publish_change_after_commit("webhookdelivery", lease.delivery_id)
         if "status" in values:
             _record(lease, values["status"], response)
         if gone:

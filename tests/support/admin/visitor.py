@@ -79,7 +79,8 @@ def open_visitor(loop: LoopThread, address: str) -> Iterator[Visitor]:
             args=launch_args(),
             chromium_sandbox=wants_sandbox(),
         )
-        return driver, browser, Visitor(loop, await browser.new_page(), address)
+        context = await browser.new_context()  # of it a test can open further tabs
+        return driver, browser, Visitor(loop, await context.new_page(), address)
 
     async def leave(driver: Any, browser: Browser) -> None:
         await browser.close()

@@ -1,0 +1,110 @@
+"""What waits for a person: decisions to confirm and questions of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import QuerySet
+
+from decisions.models import Confirmation, ConfirmationStatus
+from decisions.presentation.formatting import shorten
+from decisions.presentation.visible_text import visible
+from runs.models import Run, RunStatus
+
+DECISION, QUESTION = "decision", "question"
+LISTED = 20  # rows of each kind
+COUNTED = 999  # a count stops here: it is shown on every page
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """A decision or a question that waits.
+
+    Attributes:
+        kind: DECISION or QUESTION.
+        row_id: of the decision, or of the run that asks.
+        key: the same for the same decision or question, another one for the run's next question.
+        title: what waits, in a few words; every character of it is visible.
+    """
+
+    kind: str
+    row_id: str
+    key: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits, the newest first, and the counts, which end at COUNTED."""
+
+    rows: Sequence[WaitingRow] = ()
+    decisions: int = 0
+    questions: int = 0
+
+    def for_viewer(self, *, decisions: bool, questions: bool) -> Waiting:
+        """Return what a person sees who may view decisions, or questions, or both."""
+        kinds = {kind for kind, may in ((DECISION, decisions), (QUESTION, questions)) if may}
+        return Waiting(
+            [row for row in self.rows if row.kind in kinds],
+            self.decisions if decisions else 0,
+            self.questions if questions else 0,
+        )
+
+    @property
+    def count(self) -> int:
+        """How many decisions and questions wait."""
+        return self.decisions + self.questions
+
+
+def waiting_confirmations() -> QuerySet[Confirmation]:
+    """Return the confirmations that a person can still decide."""
+    return Confirmation.objects.filter(
+        status=ConfirmationStatus.WAITING, expires_at__gt=datetime.now(UTC)
+    )
+
+
+def waiting_questions() -> QuerySet[Run]:
+    """Return the suspended runs that wait for an answer, by the index of runs not ended."""
+    return Run.objects.filter(
+        ended_at__isnull=True, status=RunStatus.RUNNING, ready=False, waiting_for__type="answer"
+    )
+
+
+def count_waiting(*, decisions: bool, questions: bool) -> int:
+    """Return how many decisions and questions wait, as far as the viewer may see them."""
+    found = 0
+    if decisions:
+        found += len(waiting_confirmations().values_list("pk")[:COUNTED])
+    if questions:
+        found += len(waiting_questions().values_list("pk")[:COUNTED])
+    return found
+
+
+def list_waiting() -> Waiting:
+    """Return everything that waits for a person, in all workspaces."""
+    confirmations = waiting_confirmations().order_by("-created_at")
+    rows = confirmations.values_list("decision_id", "decision__tool", "decision__target_id")
+    decided_on = list(rows[:COUNTED])
+    asked = list(
+        waiting_questions().order_by("-updated_at").values_list("id", "waiting_for")[:COUNTED]
+    )
+    listed = [
+        *(_decision_row(*row) for row in decided_on[:LISTED]),
+        *(_question_row(*row) for row in asked[:LISTED]),
+    ]
+    return Waiting(listed, len(decided_on), len(asked))
+
+
+def _decision_row(decision_id: int, tool: str, target_id: str | None) -> WaitingRow:
+    call = f"{tool} → {target_id}" if tool and target_id else tool or "chat message"
+    key = f"{DECISION}-{decision_id}"
+    return WaitingRow(DECISION, str(decision_id), key, visible(shorten(call, 120)))
+
+
+def _question_row(run_id: str, waiting_for: dict[str, Any]) -> WaitingRow:
+    key = f"{run_id}-{waiting_for.get('expiresAt')}"
+    question = visible(shorten(str(waiting_for.get("question", "")), 160))
+    return WaitingRow(QUESTION, run_id, key, question)
