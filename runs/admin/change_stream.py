@@ -21,6 +21,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth import get_user
+from django.core.exceptions import PermissionDenied
 from django.db import Error, connections
 from django.http import HttpRequest, HttpResponseNotAllowed, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -50,10 +51,16 @@ class Viewer:
 
 
 def change_stream(request: HttpRequest) -> HttpResponseBase:
-    """Return the event stream of the signed-in user."""
+    """Return the event stream of the signed-in user.
+
+    Raises:
+        PermissionDenied: The user may view no rows at all.
+    """
     if request.method != "GET":
         return HttpResponseNotAllowed(["GET"])
     viewer = viewer_of(request.user)
+    if not viewer.topics:
+        raise PermissionDenied
     return StreamingHttpResponse(
         _without_connection(stream_changes(viewer, request.session.session_key)),
         content_type=MEDIA_TYPE,

@@ -95,7 +95,7 @@ def test_a_selection_stays_and_holds_new_rows_back(
     chosen = submit()
     visitor.open("/admin/runs/run/")
     visitor.wait_for(STREAMING)
-    box = f"#result_list input.action-select[value='{chosen}']"
+    box = f"input.action-select[value='{chosen}']"
     visitor.do(visitor.page.check(box))
     new = submit()
     cancel_run(principal=principal, run_id=chosen)

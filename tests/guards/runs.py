@@ -2290,6 +2290,38 @@ _ADMIN = (
         failing_test=f"{_NEW_RUN}::test_a_run_again_keeps_workspace_trust_and_options",
     ),
     Guard(
+        "change-stream-topics",
+        "The admin's stream of changes reports rows to viewers who may see them alone",
+        Patch(
+            "runs/streaming/changes.py",
+            old="        if topic not in self.topics:\n            return\n",
+            new="",
+        ),
+        failing_test="tests/runs/streaming/test_changes.py"
+        "::test_a_topic_that_the_viewer_may_not_see_is_not_sent",
+    ),
+    Guard(
+        "change-stream-questions",
+        "A viewer of decisions alone receives no question of a run",
+        Patch(
+            "runs/queries/waiting.py",
+            old="kinds = {kind for kind, may in ((DECISION, decisions), (QUESTION, questions)) if may}",
+            new="kinds = {DECISION, QUESTION}",
+        ),
+        failing_test="tests/runs/streaming/test_changes.py"
+        "::test_a_viewer_of_decisions_alone_receives_no_question",
+    ),
+    Guard(
+        "change-stream-session",
+        "The admin's stream of changes ends with the session",
+        Patch(
+            "runs/admin/change_stream.py",
+            old="if await in_thread(_viewer_of_session, session_key) != viewer:",
+            new="if await in_thread(_viewer_of_session, session_key) == ():",
+        ),
+        failing_test="tests/runs/streaming/test_changes.py::test_the_stream_ends_after_a_sign_out",
+    ),
+    Guard(
         "admin-run-actions",
         "An operator without the permission cancels and retries no run",
         Patch(

@@ -15,6 +15,7 @@
   const NEW_MS = 2500; // how long a new row is marked
   const lastHtml = new Map(); // part name -> HTML that the server sent last
   const lives = [];
+  const lists = [];
   let isStreaming = false;
   let wasStreaming = false;
 
@@ -182,6 +183,7 @@
       }
       for (const box of list.querySelectorAll(".action-select")) box.closest("tr").classList.toggle("selected", box.checked);
       countSelected(list);
+      if (document.querySelector(".cty-added") && ![...list.tBodies].some(isSelected)) lists.forEach((live) => live.markDirty());
     });
   }
 
@@ -207,10 +209,14 @@
       for (const [topic, id] of this.topics) {
         if (!(topic in changed)) continue;
         if (id !== null && changed[topic] !== null && !changed[topic].includes(id)) continue;
-        this.isDirty = true;
-        this.schedule();
+        this.markDirty();
         return;
       }
+    }
+
+    markDirty() {
+      this.isDirty = true;
+      this.schedule();
     }
 
     async refresh() {
@@ -223,7 +229,8 @@
         if (!response.ok) throw new Error(`status ${response.status}`);
         this.apply(new DOMParser().parseFromString(await response.text(), "text/html"), this);
         document.body.classList.remove("cty-offline");
-      } catch {
+      } catch (error) {
+        if (!(error instanceof TypeError && error.message.includes("fetch"))) console.error(error); // not the network
         document.body.classList.add("cty-offline");
         this.isDirty = true;
         waitMs = RETRY_MS;
@@ -255,7 +262,9 @@
     if (!document.body.classList.contains("change-list") || !model) return;
     for (const [name, part] of partsOf(document)) lastHtml.set(name, part.innerHTML);
     if (table(document)) followSelection(table(document));
-    lives.push(new Live({ url: location.href, topics: [model.slice("model-".length)], minMs: LIST_MS, maxMs: LIST_MAX_MS, apply: updateList }));
+    const topics = [model.slice("model-".length)];
+    lists.push(new Live({ url: location.href, topics, minMs: LIST_MS, maxMs: LIST_MAX_MS, apply: updateList }));
+    lives.push(...lists);
   }
 
   document.addEventListener("continuity:changed", (event) => lives.forEach((live) => live.change(event.detail)));
