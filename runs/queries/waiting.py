@@ -75,12 +75,14 @@ def waiting_questions() -> QuerySet[Run]:
 
 def count_waiting(*, decisions: bool, questions: bool) -> int:
     """Return how many decisions and questions wait, as far as the viewer may see them."""
-    found = 0
+    ids: list[QuerySet[Any, Any]] = []
     if decisions:
-        found += len(waiting_confirmations().values_list("pk")[:COUNTED])
+        ids.append(waiting_confirmations().values_list("id"))
     if questions:
-        found += len(waiting_questions().values_list("pk")[:COUNTED])
-    return found
+        ids.append(waiting_questions().values_list("id"))
+    if not ids:
+        return 0
+    return len(ids[0].union(*ids[1:], all=True)[:COUNTED])
 
 
 def list_waiting() -> Waiting:
