@@ -14,6 +14,7 @@
   const LIST_MAX_MS = 60000;
   const NEW_MS = 2500; // how long a new row is marked
   const lastHtml = new Map(); // part name -> HTML that the server sent last
+  const served = new WeakMap(); // cell of a list -> HTML that the server sent last; other scripts change what is shown
   const lives = [];
   const lists = [];
   let isStreaming = false;
@@ -144,8 +145,10 @@
     if (before.length !== after.length) return replaceContent(known, fresh);
     [...after].forEach((cell, index) => {
       const shown = before[index];
-      if (cell.querySelector(".action-select") || shown.innerHTML === cell.innerHTML) return;
-      if (!hasSelection(shown)) replaceContent(shown, cell);
+      const html = cell.innerHTML;
+      if (cell.querySelector(".action-select") || served.get(shown) === html || hasSelection(shown)) return;
+      served.set(shown, html);
+      replaceContent(shown, cell);
     });
   }
 
@@ -158,9 +161,7 @@
       note.setAttribute("role", "status");
       list.closest("form").before(note);
     }
-    const words = document.body.dataset;
-    note.textContent = (number === 1 ? words.rowAdded ?? "1 new row" : (words.rowsAdded ?? "{n} new rows").replace("{n}", number))
-      + " · " + (words.rowsHeld ?? "shown when no row is selected");
+    note.textContent = `${ngettext("%s new row", "%s new rows", number).replace("%s", number)} · ${gettext("shown when no row is selected")}`;
   }
 
   // Django's own script knows the rows of the first load only.
