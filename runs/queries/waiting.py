@@ -95,7 +95,7 @@ def list_waiting() -> Waiting:
     )
     listed = [
         *(_decision_row(*row) for row in decided_on[:LISTED]),
-        *(_question_row(*row) for row in asked[:LISTED]),
+        *(_question_row(run_id, asks or {}) for run_id, asks in asked[:LISTED]),
     ]
     return Waiting(listed, len(decided_on), len(asked))
 

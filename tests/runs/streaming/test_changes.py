@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -35,7 +35,7 @@ def boss(principal: Principal) -> Client:
     return client
 
 
-async def messages(viewer: Viewer, client: Client) -> AsyncIterator[dict[str, Any]]:
+async def messages(viewer: Viewer, client: Client) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the messages of a viewer's stream."""
     async with aclosing(stream_changes(viewer, client.session.session_key)) as lines:
         async for line in lines:
