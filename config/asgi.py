@@ -39,6 +39,8 @@ from runs.installation.home.paths import home_paths  # noqa: E402
 from runs.installation.supervision.idle import WebActivity  # noqa: E402
 from runs.websockets.conversation import PATH, serve_task  # noqa: E402
 from runs.websockets.live import is_live_path, serve_live  # noqa: E402
+from runs.websockets.plugin import PATH as PLUGIN_PATH  # noqa: E402
+from runs.websockets.plugin import serve_plugin  # noqa: E402
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -164,8 +166,10 @@ class Dispatcher:
             await _refuse(send, BodyTooLarge(f"The body is larger than {body.limit} bytes."))
 
     async def _socket(self, scope: Any, receive: Any, send: Any) -> None:
-        """Serve the WebSocket of a task or of its live page; close any other."""
-        if _head_bytes(scope) > HEAD_MAX_BYTES or not scope["path"].startswith(PATH):
+        """Serve the WebSocket of a browser, of a task or of its live page; close any other."""
+        path = scope["path"]
+        is_known = path == PLUGIN_PATH or path.startswith(PATH)
+        if _head_bytes(scope) > HEAD_MAX_BYTES or not is_known:
             await send({"type": "websocket.close"})  # before the handshake: the client gets 403
             return
 
@@ -174,7 +178,10 @@ class Dispatcher:
             self._activity.record()
             return message
 
-        serve = serve_live if is_live_path(scope["path"]) else serve_task
+        if path == PLUGIN_PATH:
+            await serve_plugin(scope, receive, send)  # its pings alone keep no stack running
+            return
+        serve = serve_live if is_live_path(path) else serve_task
         await serve(scope, receive_and_record, send)
 
     def _choose(self, path: str) -> Any:

@@ -143,6 +143,9 @@ def _database_metrics(installation: InstallationStatus) -> Iterable[Metric]:
     yield _gauge("slots", "Runs that can run at the same time.", installation.slots)
     yield _gauge("slots_taken", "Slots that are taken by a run.", installation.slots_taken)
     yield _gauge("workers", "Live worker processes.", len(installation.workers))
+    yield _gauge(
+        "plugin_connected", "Paired browsers that are connected.", installation.plugins_connected
+    )
     for attribute, name, help_text, oldest_name, oldest_help_text in _BACKLOGS:
         backlog: Backlog = getattr(installation, attribute)
         yield _gauge(name, help_text, backlog.number)

@@ -324,6 +324,12 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_NAME = "continuity_session"
 CSRF_COOKIE_NAME = "continuity_csrf"
+# The Origins from which browsers may connect to /ws/plugin: the extension of this repository, whose
+# key fixes its id, and builds with another key.
+PLUGIN_ORIGINS = [
+    "chrome-extension://lllnilefilhffgilgeigmjgmhaeckfbl",
+    *env.list("CONTINUITY_PLUGIN_ORIGINS", default=[]),
+]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 APPEND_SLASH = False
 STATIC_URL = "/static/"

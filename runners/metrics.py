@@ -114,6 +114,24 @@ ANONYMOUS_EVENTS: Final = MetricSpec(
     " rows exist for a limited number of them.",
     ("action",),
 )
+PLUGIN_MESSAGES: Final = MetricSpec(
+    "continuity_plugin_messages_total",
+    "Messages that paired browsers sent, by type; invalid: they were refused.",
+    ("type",),
+)
+PLUGIN_ACKS: Final = MetricSpec(
+    "continuity_plugin_ack_duration_seconds",
+    "Time until a paired browser acknowledged an action.",
+    (),
+    _CALL_BOUNDS,
+)
+PLUGIN_ACTIONS: Final = MetricSpec(
+    "continuity_plugin_action_duration_seconds",
+    "Duration of actions in paired browsers, by outcome: success, partial, error (the browser's own"
+    " errors), offline, no_ack, no_result, interrupted.",
+    ("outcome",),
+    _CALL_BOUNDS,
+)
 METRICS: Final = {
     metric.name: metric
     for metric in (
@@ -126,6 +144,9 @@ METRICS: Final = {
         BROWSER_CRASHES,
         EVENT_HUB_RESTARTS,
         ANONYMOUS_EVENTS,
+        PLUGIN_MESSAGES,
+        PLUGIN_ACKS,
+        PLUGIN_ACTIONS,
     )
 }
 OUTCOMES: Final = frozenset(
@@ -220,6 +241,21 @@ def event_hub_restarted(loop: str) -> None:
 def anonymous_events(totals: Mapping[str, int]) -> None:
     """Count audit events of callers without a valid credential, by action."""
     _add({(ANONYMOUS_EVENTS.name, action): number for action, number in totals.items()})
+
+
+def plugin_message(type_: str) -> None:
+    """Count a message of a paired browser."""
+    _add({(PLUGIN_MESSAGES.name, type_): 1})
+
+
+def plugin_acknowledged(seconds: float) -> None:
+    """Count an action that a paired browser acknowledged."""
+    _observe(PLUGIN_ACKS, (), seconds)
+
+
+def plugin_action_ended(outcome: str, seconds: float) -> None:
+    """Count an action in a paired browser."""
+    _observe(PLUGIN_ACTIONS, (outcome,), seconds)
 
 
 def drain() -> dict[Series, float]:

@@ -12,8 +12,15 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import InvalidInput
-from decisions.identity.principals import clean_user_id, ensure_user, valid_token
+from decisions.identity.principals import (
+    Principal,
+    as_trust,
+    clean_user_id,
+    ensure_user,
+    valid_token,
+)
 from decisions.models import Token
+from decisions.validation.storable import storable_text
 
 EXPIRY_WARNING = timedelta(days=14)  # operators are warned this long before a token expires
 LIFETIME_MAX = timedelta(days=3650)
@@ -50,6 +57,26 @@ def list_expiring_tokens() -> list[Token]:
     """Return the valid tokens that expire within EXPIRY_WARNING, the next one first."""
     soon = Token.objects.filter(valid_token(), expires_at__lte=datetime.now(UTC) + EXPIRY_WARNING)
     return list(soon.order_by("expires_at"))
+
+
+def principal_of_token(token_id: str) -> Principal:
+    """Return the principal of a valid token, for an operator who acts for its holder.
+
+    Raises:
+        InvalidInput: There is no valid token with this id.
+    """
+    valid = Token.objects.filter(valid_token(), id=storable_text(token_id))
+    token = valid.select_related("workspace").first()
+    if token is None:
+        raise InvalidInput(f"There is no valid token {token_id[:64]}.")
+    return Principal(
+        id=f"token:{token.id}",
+        tenant_id=token.workspace.tenant_id,
+        workspace_id=token.workspace_id,
+        scopes=frozenset(token.scopes),
+        trust=as_trust(token.trust),
+        acts_for=frozenset(token.acts_for) or None,
+    )
 
 
 def revoke_token(*, token_id: str, actor: str) -> bool:

@@ -39,6 +39,30 @@ def is_own_page(url: str) -> bool:
     return port in _own_ports() and _is_this_machine(host)
 
 
+def own_origins() -> list[str]:
+    """Return the origins of the product's own pages that are known by name: for a browser on
+    another machine, which cannot use `is_own_page`.
+    """
+    names = ["127.0.0.1", "localhost", "[::1]"]
+    allowed = os.environ.get("CONTINUITY_ALLOWED_HOSTS", "").split(",")
+    names += [name.strip().lower() for name in allowed if name.strip().strip("[]")]
+    exact = [name for name in dict.fromkeys(names) if name[:1] not in (".", "*")]
+    origins = [
+        _text_of(scheme, name, port)
+        for port in sorted(_own_ports())
+        for scheme in _PORTS
+        for name in exact
+    ]
+    public = urlsplit(os.environ.get("CONTINUITY_PUBLIC_URL", ""))
+    if public.hostname:
+        origins.append(f"{public.scheme}://{public.netloc.rpartition('@')[2]}")
+    return list(dict.fromkeys(origins))
+
+
+def _text_of(scheme: str, name: str, port: int) -> str:
+    return f"{scheme}://{name}" if port == _PORTS[scheme] else f"{scheme}://{name}:{port}"
+
+
 def _origin(parts: SplitResult) -> tuple[str, int | None]:
     return (parts.hostname or "").rstrip("."), parts.port or _PORTS.get(parts.scheme)
 

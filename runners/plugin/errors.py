@@ -1,7 +1,8 @@
-"""Failures of calls to a paired browser (S1 §5.1)."""
+"""Failures of calls to a paired browser (S1 §5.1), and of calls about one."""
 
 from __future__ import annotations
 
+from decisions.errors import NotFound
 from runners.errors import ToolFailed
 
 
@@ -29,3 +30,10 @@ class PluginExecTimeout(ToolFailed):
     code = "PLUGIN_TIMEOUT_EXEC"
     retryable = True
     recovery = "Look at the page first: the action may have had its effect."
+
+
+class PluginClientNotFound(NotFound):
+    """No paired browser with this id belongs to the caller."""
+
+    code = "PLUGIN_CLIENT_NOT_FOUND"
+    recovery = "List your paired browsers (GET /plugin/clients), or pair one."

@@ -18,6 +18,7 @@ from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
 from decisions.chat.conversation import delete_idle_conversations
 from decisions.infra.threads import renew_connection
+from runners.plugin.pairing.registry import delete_revoked_clients
 from runners.targets.snapshots import sweep_workspaces
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.message_queue import start_waiting_runs
@@ -74,6 +75,7 @@ class Scheduler:
             (60.0, expire_sessions),
             (3600.0, delete_old_runs),
             (3600.0, delete_closed_sessions),
+            (3600.0, delete_revoked_clients),
             (3600.0, collect_blobs),
             (3600.0, delete_old_uploads),
             (300.0, delete_expired_answers),

@@ -74,14 +74,15 @@ async def serve_socket(
         try:
             await serve(socket, principal or await socket.authenticate())
         except CloseSocket as close:
-            await send(_close_message(close))
+            await send(close_message(close))
         except Error as error:
             log.warning("a websocket is closed: %s", error, extra={"taskId": task_id})
             unavailable = CloseSocket(GOING_AWAY, "the database is unavailable; reconnect later")
-            await send(_close_message(unavailable))
+            await send(close_message(unavailable))
 
 
-def _close_message(close: CloseSocket) -> Message:
+def close_message(close: CloseSocket) -> Message:
+    """Return the ASGI message that closes a connection."""
     reason = close.reason.encode()[:120].decode(errors="ignore")  # 123 bytes at most: RFC 6455
     return {"type": "websocket.close", "code": close.code, "reason": reason}
 
@@ -98,17 +99,54 @@ def _check_origin(request: ASGIRequest) -> None:
         raise Forbidden("The Origin is not one of this server's.")
 
 
-class TaskSocket:
-    """An open connection.
+class TextSocket:
+    """An open connection that carries JSON texts."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._sending = asyncio.Lock()
+
+    async def receive(self) -> Message:
+        """Return the next frame as the ASGI event that carries it.
+
+        Raises:
+            ClientDisconnected: The client closed the connection.
+            CloseSocket: The frame is binary.
+        """
+        event = await self._receive()
+        if event["type"] == "websocket.disconnect":
+            raise ClientDisconnected
+        if event.get("text") is None:
+            raise CloseSocket(NO_BYTES, "frames must be text")
+        return event
+
+    async def send(self, frame: Mapping[str, Any]) -> None:
+        """Send a frame.
+
+        Raises:
+            ClientDisconnected: The client closed the connection.
+            CloseSocket: The client did not read the frame within SEND_S.
+        """
+        text = orjson.dumps(frame).decode()
+        try:
+            async with asyncio.timeout(SEND_S), self._sending:
+                await self._send({"type": "websocket.send", "text": text})
+        except TimeoutError:
+            raise CloseSocket(TOO_SLOW, "the client did not read for too long") from None
+        except OSError:
+            raise ClientDisconnected from None
+
+
+class TaskSocket(TextSocket):
+    """An open connection of a task.
 
     Attributes:
         after: the seq that the client has already, from its first frame; None where it named none.
     """
 
     def __init__(self, request: ASGIRequest, task_id: str, receive: Receive, send: Send) -> None:
+        super().__init__(receive, send)
         self.request, self.task_id = request, task_id
-        self._receive, self._send = receive, send
-        self._sending = asyncio.Lock()
         self.after: int | None = None
 
     async def authenticate(self) -> Principal:
@@ -158,36 +196,6 @@ class TaskSocket:
             raise CloseSocket(4403, refusal.message) from None
         except TaskNotFound as refusal:
             raise CloseSocket(4404, refusal.message) from None
-
-    async def receive(self) -> Message:
-        """Return the next frame as the ASGI event that carries it.
-
-        Raises:
-            ClientDisconnected: The client closed the connection.
-            CloseSocket: The frame is binary.
-        """
-        event = await self._receive()
-        if event["type"] == "websocket.disconnect":
-            raise ClientDisconnected
-        if event.get("text") is None:
-            raise CloseSocket(NO_BYTES, "frames must be text")
-        return event
-
-    async def send(self, frame: Mapping[str, Any]) -> None:
-        """Send a frame.
-
-        Raises:
-            ClientDisconnected: The client closed the connection.
-            CloseSocket: The client did not read the frame within SEND_S.
-        """
-        text = orjson.dumps(frame).decode()
-        try:
-            async with asyncio.timeout(SEND_S), self._sending:
-                await self._send({"type": "websocket.send", "text": text})
-        except TimeoutError:
-            raise CloseSocket(TOO_SLOW, "the client did not read for too long") from None
-        except OSError:
-            raise ClientDisconnected from None
 
 
 async def run_until_first(*work: Awaitable[None]) -> None:

@@ -19,18 +19,21 @@ from django.test import Client
 from websockets.exceptions import InvalidStatus
 
 from config import asgi
-from decisions.identity.principals import SCOPES, Principal, create_token
+from decisions.identity.principals import SCOPES, Principal, authenticate, create_token
 from decisions.models import Token
 from mcp_server import toolsets
 from mcp_server.http.lazy_loading import PATHS
 from mcp_server.protocol.resources import TEMPLATES
 from mcp_server.tools.registry import load_toolsets
 from runners.actions.catalogue import ACTIONS
+from runners.plugin.pairing.registry import pair_client
+from runners.plugin.pairing.tickets import create_ticket
 from runners.tools.registry import list_tools
 from runs.models import Webhook, WebhookDelivery
 from runs.websockets.live import END
 from tests.contract.mcp_http_host import HEADERS
 from tests.contract.test_rest_routes import (
+    BROWSER,
     FOUND,
     RUN,
     SCOPED,
@@ -47,6 +50,7 @@ from tests.support.decisions.continuity import (
     create_decision_with_outcome,
 )
 from tests.support.rest.rest import bearer
+from tests.support.runners.protocol_browser import ABOUT
 from tests.support.runs.task_socket import open_task_socket
 
 pytest_plugins = [
@@ -74,6 +78,7 @@ BODIES: dict[CALL, dict[str, Any]] = {
     ("PUT", TARGET): {"name": "t", "config": {"root": "{root}"}},
     ("POST", "api/v1/webhooks"): {"url": "http://127.0.0.1:9/"},
     ("POST", "api/v1/tasks"): {"title": "t"},
+    ("POST", "api/v1/plugin/ticket"): {"name": "b"},
     ("POST", f"{TASK}/messages"): {"content": "say hi"},
     ("POST", "api/v1/page-content"): {"artifactId": "{artifactId}", "grep": "x"},
     ("POST", "api/v1/sessions"): {"name": "s"},
@@ -101,6 +106,9 @@ OF_ITS_OWN = {
     "api/v1/targets",
     "api/v1/webhooks",
     "api/v1/tasks",
+    "api/v1/plugin/ticket",
+    "api/v1/plugin/clients",
+    "api/v1/extension/extension-list",
     "api/v1/runtime/profile",
     "api/v1/sessions",
     UPLOADS,
@@ -118,6 +126,10 @@ ONE_FAILURE = {f"{DECISION}/confirm": 400}
 OTHER_USER = {
     SESSION: 404,
     f"{SESSION}/clone": 404,
+    "api/v1/plugin/clients": 200,
+    "api/v1/extension/extension-list": 200,
+    BROWSER: 404,
+    f"{BROWSER}/snapshot": 404,
     "api/v1/chat": 403,
     f"{DECISION}/confirm": 400,
     f"{DECISION}/outcome": 403,
@@ -330,8 +342,16 @@ def _create_rows(
     ids["sessionId"] = create("sessions", {"name": SECRET})["sessionId"]
     ids["uploadId"] = create("artifacts/uploads", UPLOAD)["uploadId"]
     ids["taskId"] = make_task(title=SECRET)
+    ids["clientId"] = _paired_browser(grid.headers["owner"])
     ids["decision_id"] = str(create_decision_with_outcome(principal).decision_id)
     create("user/alice/objects/shell", {**SHELL, "narratives": {"role": SECRET}})
+
+
+def _paired_browser(owner: dict[str, str]) -> str:
+    secret = owner["Authorization"].removeprefix("Bearer ")
+    ticket = create_ticket(principal=authenticate(secret), name=SECRET)["ticket"]
+    about = {**ABOUT, "extension": {**ABOUT["extension"], "name": SECRET}}
+    return pair_client(ticket, about).client_id
 
 
 def test_the_tables_name_existing_calls_only() -> None:
@@ -437,6 +457,7 @@ def test_each_websocket_is_closed_for_callers_without_the_right(grid: Grid, web:
     assert {name for name in vars(asgi) if name.startswith("serve_")} == {
         "serve_task",
         "serve_live",
+        "serve_plugin",  # tests/contract/test_plugin_socket.py
     }
     for path in (grid.ids["taskId"], f"{grid.ids['taskId']}{END}"):
         for caller in ("revoked", "expired", "other workspace", "without tasks:read"):
@@ -491,7 +512,7 @@ def test_each_admin_page_needs_a_session_and_a_permission(
 def _admin_path(route: str, grid: Grid) -> str:
     """Return an address of the route, of an existing row if there is one."""
     ids = {"run_id": "runId", "task_id": "taskId", "artifact_id": "artifactId"}
-    ids |= {"target_id": "targetId", "session_id": "sessionId"}
+    ids |= {"target_id": "targetId", "session_id": "sessionId", "client_id": "clientId"}
     for name, of_grid in ids.items():
         route = route.replace(f"<str:{name}>", grid.ids[of_grid])
     parts = route.split("/")

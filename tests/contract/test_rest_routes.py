@@ -21,6 +21,7 @@ SESSION = "api/v1/sessions/<id:sessionId>"
 TARGET = "api/v1/targets/<id:targetId>"
 HOOK = "api/v1/webhooks/<id:webhookId>"
 TASK = "api/v1/tasks/<id:taskId>"
+BROWSER = "api/v1/plugin/clients/<id:clientId>"
 USER = "api/v1/user/<id:user_id>"
 SCOPED: dict[str, dict[str, str]] = {
     "api/v1/templates": {"GET": "runs:read"},
@@ -53,6 +54,11 @@ SCOPED: dict[str, dict[str, str]] = {
     f"{TASK}/resume": {"POST": "tasks:write"},
     f"{TASK}/ticket": {"POST": "tasks:read"},
     f"{TASK}/events": {"GET": "tasks:read"},
+    "api/v1/plugin/ticket": {"POST": "tasks:write"},
+    "api/v1/plugin/clients": {"GET": "tasks:read"},
+    BROWSER: {"GET": "tasks:read", "DELETE": "tasks:write"},
+    f"{BROWSER}/snapshot": {"GET": "tasks:read"},
+    "api/v1/extension/extension-list": {"GET": "tasks:read"},
     "api/v1/runtime/profile": {"GET": "runs:read"},
     "api/v1/page-content": {"POST": "artifacts:read"},
     "api/v1/sessions": {"GET": "sessions:read", "POST": "sessions:write"},
@@ -128,6 +134,7 @@ EXAMPLE_IDS = {
     "deliveryId": "dlv_x",
     "targetId": "target_x",
     "taskId": "task_x",
+    "clientId": "plc_x",
     "user_id": "alice",
     "decision_id": "1",
 }

@@ -1638,10 +1638,10 @@ _SOCKET_GUARDS = (
     ),
     Guard(
         "socket-path",
-        "Only the paths of tasks accept a WebSocket",
+        "Only the paths of tasks and of paired browsers accept a WebSocket",
         Patch(
             "config/asgi.py",
-            old=""" or not scope["path"].startswith(PATH):""",
+            old=""" or not is_known:""",
             new=":",
         ),
         failing_test=f"{LIMITS}::test_a_websocket_request_is_refused",

@@ -20,6 +20,7 @@ from decisions.models import Confirmation, ConfirmationStatus
 from decisions.models.audit_triggers import changed_triggers
 from decisions.presentation.formatting import duration
 from decisions.presentation.visible_text import visible
+from runners.plugin.pairing.selectors import connected_clients
 from runs.models import Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
 from runs.queries.totals import totals_by_status
@@ -52,6 +53,7 @@ class InstallationStatus:
         queue: runs that a worker could claim if a slot were free; the oldest that never started.
         deliveries: due deliveries of webhooks.
         changed_triggers: differences between the triggers of the audit tables and Continuity's.
+        plugins_connected: paired browsers that are connected now.
     """
 
     runs: Mapping[tuple[str, str], tuple[int, int]]
@@ -63,6 +65,7 @@ class InstallationStatus:
     deliveries: Backlog
     unsealed: Backlog
     changed_triggers: int
+    plugins_connected: int
 
 
 _heartbeats = ChangeWatch()
@@ -109,7 +112,7 @@ def describe_audit_fault() -> str | None:
 def read_installation_status() -> InstallationStatus:
     """Return the numbers behind /metrics.
 
-    Makes ten queries. None reads more of an index than the waiting and running rows, and the
+    Makes eleven queries. None reads more of an index than the waiting and running rows, and the
     audit rows of the last minutes.
     """
     now = datetime.now(UTC)
@@ -129,6 +132,7 @@ def read_installation_status() -> InstallationStatus:
         deliveries=_backlog(due, "next_try_at", now),
         unsealed=Backlog(unsealed.number, unsealed.oldest_s),
         changed_triggers=len(changed_triggers()),
+        plugins_connected=connected_clients().count(),
     )
 
 

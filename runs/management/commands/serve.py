@@ -12,6 +12,7 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from runners.plugin.connections.hub import get_plugin_hub
 from runs.installation.home.errors import StackError
 from runs.installation.home.listen import FIRST_PORT, listen
 from runs.installation.home.prepare import prepare_home
@@ -61,8 +62,9 @@ class WebServer(uvicorn.Server):
     """A uvicorn server that ends event streams first, so that readers reconnect to the next one."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the event streams, then shut down."""
+        """End the event streams and the connections of browsers, then shut down."""
         get_hub().close()
+        get_plugin_hub().close()
         await super().shutdown(sockets)
 
 

@@ -1,0 +1,1 @@
+"""The browsers whose sockets a web process has, their messages, and their snapshots."""

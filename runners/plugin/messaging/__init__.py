@@ -1,0 +1,1 @@
+"""Redis between the web processes that have the sockets and the processes that call browsers."""

@@ -1,0 +1,1 @@
+"""Who may connect: tickets, reconnect secrets, and the registry of paired browsers."""

@@ -1,0 +1,95 @@
+"""The calls about paired browsers that REST offers: each caller sees and removes its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from decisions.identity.principals import Principal
+from decisions.infra.clock import to_ms
+from decisions.validation.json_schema import page_of
+from runners.models import PluginClient
+from runners.plugin.connections.snapshots import delete_snapshot, read_snapshot
+from runners.plugin.pairing.registry import revoke_client
+from runners.plugin.pairing.selectors import client_of, clients_of, is_connected, is_healthy
+
+READ, WRITE = "tasks:read", "tasks:write"
+
+
+def list_clients(*, principal: Principal, limit: int = 50, offset: int = 0) -> dict[str, Any]:
+    """Return {clients, total, hasMore, nextCursor}, the last seen first."""
+    principal.require(READ)
+    rows = clients_of(principal)
+    shown = [client_object(client) for client in rows[offset : offset + limit]]
+    return page_of("clients", shown, total=rows.count(), offset=offset)
+
+
+def list_extensions(*, principal: Principal) -> dict[str, Any]:
+    """Return {extensions}: the candidates for a task's browser (S1 §1), the last seen first."""
+    principal.require(READ)
+    return {
+        "extensions": [
+            {
+                "clientId": client.id,
+                "extensionId": client.extension_id,
+                "extensionName": client.extension_name,
+                "version": client.extension_version,
+                "ua": client.user_agent,
+                "connected": is_connected(client),
+                "lastSeenAt": to_ms(client.last_seen_at),
+            }
+            for client in clients_of(principal)
+        ]
+    }
+
+
+def get_client(*, principal: Principal, client_id: str) -> dict[str, Any]:
+    """Return a paired browser.
+
+    Raises:
+        PluginClientNotFound: As `client_of`.
+    """
+    principal.require(READ)
+    return client_object(client_of(principal, client_id))
+
+
+def get_snapshot(*, principal: Principal, client_id: str) -> dict[str, Any]:
+    """Return what a paired browser has open, as `read_snapshot`.
+
+    Raises:
+        PluginClientNotFound: As `client_of`.
+    """
+    principal.require(READ)
+    return read_snapshot(client_of(principal, client_id))
+
+
+def revoke(*, principal: Principal, client_id: str) -> dict[str, Any]:
+    """Remove a paired browser and close its connection. Commits.
+
+    Raises:
+        PluginClientNotFound: As `client_of`.
+    """
+    principal.require(WRITE)
+    client = client_of(principal, client_id)
+    revoked = revoke_client(client, actor=principal.id)
+    delete_snapshot(client.id)
+    return {"clientId": client.id, "revoked": revoked}
+
+
+def client_object(client: PluginClient) -> dict[str, Any]:
+    """Return a paired browser as the API shows it."""
+    return {
+        "clientId": client.id,
+        "name": client.name,
+        "connected": is_connected(client),
+        "healthy": is_healthy(client),
+        "principal": client.principal_id,
+        "extensionId": client.extension_id,
+        "extensionName": client.extension_name,
+        "extensionVersion": client.extension_version,
+        "userAgent": client.user_agent,
+        "language": client.language,
+        "pairedAt": to_ms(client.created_at),
+        "connectedAt": to_ms(client.connected_at),
+        "lastSeenAt": to_ms(client.last_seen_at),
+        "lastUsedAt": to_ms(client.last_used_at),
+    }
