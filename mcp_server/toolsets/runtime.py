@@ -194,11 +194,10 @@ TOOLS = (
         name="list_task_runs",
         title="List runs",
         description=(
-            "List the runs of this workspace, newest first; filter by status, templateId, label or"
-            " time, or search their subjects with q. The next page: cursor = nextCursor. total"
-            " counts all matches. Ended runs stay listed for 30 minutes by default."
+            "List or search the runs of this workspace, newest first. total counts all matches."
+            " Ended runs stay listed for 30 minutes by default."
         ),
-        input_schema=contract.LIST_TASK_RUNS_INPUT,
+        input_schema=contract.BRIEF_LIST_TASK_RUNS_INPUT,
         output_schema=contract.LIST_TASK_RUNS_OUTPUT,
         handler=list_task_runs,
         read_only=True,

@@ -22,7 +22,6 @@ from decisions.validation.json_schema import (
 from runs.events.types import EventType
 from runs.models import RunStatus
 from runs.queries.run_lists import NEWEST, SORTS
-from runs.search.labels import LABELS_MAX, NAME_PATTERN, VALUE_PATTERN
 from runs.streaming.long_poll import WAIT_MAX_MS
 from runs.submission.answer import MESSAGE_MAX
 
@@ -68,11 +67,8 @@ OPTIONS: Schema = closed(
         },
         "labels": {
             "type": "object",
-            "maxProperties": LABELS_MAX,
-            "propertyNames": {"pattern": NAME_PATTERN},
-            "additionalProperties": {"type": "string", "pattern": VALUE_PATTERN},
-            "description": "Names and values by which the run is found later, such as env: test;"
-            " shown wherever the run is, so no secrets.",
+            "additionalProperties": TEXT,
+            "description": "Up to 20 names with short texts, to find the run by; no secrets.",
         },
         "templateVersion": {"type": "string", "minLength": 1, "maxLength": 32},
         "webhookId": {
@@ -160,6 +156,21 @@ LIST_TASK_RUNS_INPUT: Schema = closed(
     },
     [],
 )
+# Of MCP alone: the same with fewer words, since a model reads them in every conversation.
+_SHORTER = {
+    "q": "Words that subject, labels, template or error code have.",
+    "label": "name=value, with commas between several",
+    "since": "Unix ms",
+    "cursor": "nextCursor of the page before",
+}
+BRIEF_LIST_TASK_RUNS_INPUT: Schema = closed(
+    {
+        name: {key: value for key, value in schema.items() if key != "description"}
+        | ({"description": _SHORTER[name]} if name in _SHORTER else {})
+        for name, schema in LIST_TASK_RUNS_INPUT["properties"].items()
+    },
+    [],
+)
 ANSWER_TASK_RUN_INPUT: Schema = closed(
     {"runId": ID, "answer": {"type": "string", "minLength": 1, "maxLength": MESSAGE_MAX}}
 )
@@ -195,12 +206,8 @@ _RUN_FIELDS: Schema = {
 _RUN_EXTRAS: Schema = {
     "mode": {"type": "string", "enum": ["sync", "async"]},
     "templateVersion": TEXT,
-    "subject": {**TEXT, "description": "What the run is about, on one line, from its inputs."},
-    "labels": {
-        "type": "object",
-        "additionalProperties": TEXT,
-        "description": "The labels of options.labels.",
-    },
+    "subject": TEXT,
+    "labels": {"type": "object", "additionalProperties": TEXT},
     "queue": closed({"position": COUNT, "reason": TEXT}),
     "waitingFor": _ANY_OBJECT,
     "resultSummary": TEXT,
