@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ READER = (
 )
 # Names under which the functions are installed in the global object of the isolated world.
 READ, DOCUMENT_READY, ACT = "continuityRead", "continuityDocumentReady", "continuityAct"
+COVERED = "continuityCover"  # in the browser extension
 COVER = ("dom", "secrets", "cover")
 VISIBLE_TEXT = (*COVER, "visible_text")
 ACTIONS = (
@@ -55,12 +57,13 @@ _HUMP = re.compile(r"([a-z0-9])([A-Z])")
 _SEPARATORS = re.compile(r"[\s_\-.:\[\]/]+")
 # Prefix of the events between the two worlds; it is random, so that a page cannot listen for them.
 TOKEN = f"continuity:{secrets.token_hex(8)}:"
+STORED_TOKEN = "${globalThis.continuityToken}"  # in the browser extension
 
 
 @cache
 def activity_script() -> str:
     """Return the script that counts a page's requests and timers while it loads."""
-    return _source("activity")
+    return _with_token(_source("activity"), TOKEN)
 
 
 @cache
@@ -113,6 +116,25 @@ def install_action_script() -> str:
     return f"() => {{ globalThis.{ACT} = {action_script()}; }}"
 
 
+def extension_scripts() -> Mapping[str, str]:
+    """Return the scripts for the browser extension, by file name; each installs one function.
+
+    The extension stores the events' prefix in each document, and replaces `__TOKEN__` in
+    `activity.js`.
+    """
+    functions = {
+        "act.js": (ACT, ACTIONS, "runCommand"),
+        "read.js": (READ, READER, "read"),
+        "document_ready.js": (DOCUMENT_READY, ("document_ready",), "documentReady"),
+        "cover.js": (COVERED, COVER, "cover"),
+    }
+    scripts = {
+        file: f"globalThis.{installed} = {_function(names, name, token=STORED_TOKEN)};\n"
+        for file, (installed, names, name) in functions.items()
+    }
+    return {"activity.js": f"{_source('activity')}\n", **scripts}
+
+
 def is_not_installed(message: str) -> bool:
     """Return whether an exception means that the called function is not in the document."""
     names = (READ, DOCUMENT_READY, ACT)
@@ -131,9 +153,9 @@ def _secret_names() -> re.Pattern[str]:
     return re.compile("|".join(rules), re.IGNORECASE)
 
 
-def _function(names: tuple[str, ...], name: str) -> str:
+def _function(names: tuple[str, ...], name: str, *, token: str = TOKEN) -> str:
     """Return files joined into one function; its text never changes, so it is compiled once."""
-    sources = "\n".join(_source(source) for source in names)
+    sources = _with_token("\n".join(_source(source) for source in names), token)
     return f'async (given) => {{\n"use strict";\n{sources}\nreturn {name}(given);\n}}'
 
 
@@ -141,9 +163,11 @@ def _source(name: str) -> str:
     """Return a file without comment lines and indentation, because it is sent to every page."""
     lines = (FOLDER / f"{name}.js").read_text(encoding="utf-8").splitlines()
     code = (line.strip() for line in lines)
-    return "\n".join(line for line in code if line and not line.startswith("//")).replace(
-        "__TOKEN__", TOKEN
-    )
+    return "\n".join(line for line in code if line and not line.startswith("//"))
+
+
+def _with_token(source: str, token: str) -> str:
+    return source.replace("__TOKEN__", token)
 
 
 class ScriptNotInstalled(Exception):

@@ -41,12 +41,13 @@ export class Connection {
     this.timers = new Set();
     this.lastId = 0;
     this.activating = null;
+    this.server = ""; // the address of the server of the open connection
     this.retry = null;
   }
 
-  // Call `handler(message)` for each message of this type.
+  // Call `handler(message)` for each message of this type; several handlers are called in the order of their registration.
   on(type, handler) {
-    this.handlers.set(type, handler);
+    this.handlers.set(type, [...(this.handlers.get(type) ?? []), handler]);
   }
 
   // Call `listener(session)` after each activation.
@@ -128,7 +129,7 @@ export class Connection {
 
   _connect(server, credentials, pairing = null) {
     const socket = this.openSocket(socketAddress(server));
-    this.socket = socket;
+    Object.assign(this, { socket, server });
     socket.onopen = () => this._activate(socket, credentials);
     socket.onmessage = ({ data }) => this._receive(socket, data, pairing);
     socket.onclose = ({ code, reason }) => this._closed(socket, code, reason, pairing);
@@ -159,7 +160,7 @@ export class Connection {
     if (message.type === "ack") this.waiting.get(message.id)?.resolve(message);
     else if (message.type === "pong") this.pongAt = Date.now();
     else if (message.type === "ping") this.send({ type: "pong", ...(message.id ? { id: message.id } : {}) });
-    else await this.handlers.get(message.type)?.(message);
+    else for (const handler of this.handlers.get(message.type) ?? []) handler(message);
   }
 
   async _activated(socket, ack, pairing) {

@@ -1,14 +1,47 @@
 // The entry point: connects the modules. Listeners must be registered while this file runs for the first time, because
 // Chrome starts the service worker for their events.
+import { ActionRecords } from "./action_records.js";
+import { ActionRunner } from "./action_runner.js";
+import { Debugger } from "./cdp.js";
 import { Connection } from "./connection.js";
+import { ownPages } from "./own_pages.js";
+import { Pages } from "./page.js";
 import * as pairing from "./pairing.js";
+import { StateSync } from "./state_sync.js";
+import { preparation, sessionToken } from "./tab/preparation.js";
 import * as taskUi from "./task_ui.js";
+import { Tasks } from "./tasks.js";
 
 const RECONNECT_ALARM = "reconnect";
+const IDLE = new Set(["created", "ongoing", "takeover"]); // no run is working on the page: the debugger is not needed
 
+const token = sessionToken();
 const connection = new Connection();
-const ui = taskUi.start({ connection });
+const cdp = new Debugger();
+const tasks = new Tasks({ cdp });
+cdp.prepare = preparation({ tabOf: (tabId) => tasks.tab(tabId), token, send: (...command) => cdp.send(...command) });
+const isOwn = (url) => ownPages([connection.server, ...(connection.session?.ownOrigins ?? [])].filter(Boolean))(url);
+const pages = new Pages({ cdp, token });
+const runner = new ActionRunner({ connection, records: new ActionRecords(), tasks, cdp, pages, ui: taskUi, isOwn });
+new StateSync({ connection });
+const ui = taskUi.start({ connection, tasks });
 pairing.start({ connection, ui });
+
+tasks.isTakenOver = taskUi.isTakenOver;
+tasks.onTabAdded = taskUi.tabAdded;
+cdp.onDetach(taskUi.debuggerDetached);
+
+connection.on("task_status", async (message) => {
+  const { taskId, status, title } = message;
+  await tasks.ready;
+  taskUi.taskStatus(message);
+  await tasks.setStatus(taskId, status, title);
+  if (IDLE.has(status) && !runner.running.has(taskId)) for (const tabId of tasks.tabsOf(taskId)) await cdp.detach(tabId);
+});
+connection.onActive(async (session) => {
+  await tasks.ready;
+  await tasks.keepOnly(session.tasks.map(({ taskId }) => taskId));
+});
 
 // Chrome stops a service worker that does nothing; the alarm starts it again, and it connects again.
 chrome.alarms.create(RECONNECT_ALARM, { periodInMinutes: 0.5 });

@@ -1,0 +1,70 @@
+// What an action works with: its parameters, its tab, its time.
+import { now } from "../clock.js";
+import { ActionFailed } from "../failures.js";
+import { RESERVE_MS } from "../input/strategy.js";
+import { refuseOwnPage } from "../own_pages.js";
+import { waitForNavigation } from "../tab/navigation.js";
+
+const FRAMES_MS = 2000;
+const DOWNLOAD_MS = 1000; // for the server's answer, which decides between a page and a download
+const EVENT_MS = 300; // between the end of a navigation without a page and the download's start
+const GRACE_MS = 100;
+const POLL_MS = 20;
+
+export class ActionContext {
+  // `parts`: {cdp, pages, tasks, connection, isOwn, withoutOverlay}; `deadline` is a time of performance.now().
+  constructor(parts, { taskId, taskTitle = "", upload = null, files = [] }, deadline) {
+    Object.assign(this, parts, { taskId, taskTitle, upload, files, deadline, tab: null, isOver: false });
+    this.checkAddress = (url) => refuseOwnPage(url, this.isOwn);
+  }
+
+  // The time for the work itself, before what is reserved for the answer.
+  get end() {
+    return this.deadline - RESERVE_MS;
+  }
+
+  msLeft() {
+    return Math.max(100, this.end - now());
+  }
+
+  // Work on this tab of the task, which becomes the current one. `settled`: wait for the navigation that the last input started.
+  async useTab(tabId, { settled = false } = {}) {
+    this.tab = this.tasks.find(this.taskId, tabId);
+    this.tab.dialogs.reset();
+    await this.tasks.setCurrent(this.taskId, tabId);
+    await this.cdp.attach(tabId).catch((error) => this._refuse(error)); // for what the page does by itself
+    if (settled) await waitForNavigation(this.tab, this.end);
+    this.checkAddress(await this.tab.url());
+    await this.checkFrames();
+    return this.tab;
+  }
+
+  // Throw INVALID_TARGET if a frame shows a page of the product, because input could reach it there.
+  async checkFrames() {
+    for (const url of await this.pages.frameAddresses(this.tab, FRAMES_MS)) this.checkAddress(url);
+  }
+
+  // Wait shortly for the downloads that the last input may have started; return what the page did by itself.
+  async notices() {
+    const { tab } = this;
+    const [began, before] = [now(), tab.downloadsBegun];
+    const mayStart = () => {
+      const ends = [tab.lastInputAt + GRACE_MS, tab.stayedAt + EVENT_MS, tab.isLeaving ? began + DOWNLOAD_MS : 0];
+      return now() < Math.min(this.end, Math.max(...ends));
+    };
+    while (mayStart() && tab.downloadsBegun === before) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    return tab.takeNotices();
+  }
+
+  // A tab in which neither the debugger nor scripts may work shows a page of the browser.
+  async _refuse(error) {
+    if (!(error instanceof ActionFailed)) throw error;
+    if (!(await this.tab.url())) this.checkAddress("chrome://");
+  }
+}
+
+// A result without undefined fields and without empty warnings.
+export function resultOf({ warnings = [], ...fields }) {
+  const kept = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null));
+  return warnings.length ? { ...kept, warnings } : kept;
+}

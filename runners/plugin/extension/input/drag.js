@@ -1,0 +1,128 @@
+// Drag an element and drop it, as a person does with the mouse (page/drag.js).
+//
+// Pages implement dragging in two ways. With HTML drag and drop, the browser turns the movement into drag events, which the
+// debugger sends as such. Otherwise the page follows the pointer itself.
+import { within } from "../clock.js";
+import { ContextLost, elementNotFound, NavigatedAway } from "../failures.js";
+import { CdpInput, requireCurrent } from "./cdp_input.js";
+import { effectUnknown, INPUT_MS, keepsMoving, MAX_MISSES } from "./interactor.js";
+import { documentGone, requireFound } from "./locator.js";
+
+const INTERCEPT_MS = 2000;
+const FIRST_PIXELS = [3, 8]; // a movement of a few pixels starts a drag
+const STEPS = 8;
+const NOT_DROPPED = "The page did not accept the drop there.";
+
+// Drag `source` onto another element (`onto`), or by an `offset` {dx, dy} in CSS pixels; returns warnings.
+export async function drag(interactor, source, { onto = null, offset = null }) {
+  const isByMouse = interactor.device instanceof CdpInput;
+  let element;
+  for (let miss = 0; miss < MAX_MISSES; miss += 1) {
+    try {
+      if (onto) requireFound(await interactor.run("dragDestination", onto), onto, await interactor.tab.url());
+      element = await interactor.locate(source, "clickable", { willClick: true });
+      await interactor.run("watchDrag", { isByMouse });
+    } catch (error) {
+      if (error instanceof ContextLost) continue;
+      throw error;
+    }
+    const attempt = new PageDrag(interactor, element, offset);
+    try {
+      const isMade = await effectUnknown(() => interactor.perform(isByMouse ? attempt.byMouse() : attempt.byScript(), INPUT_MS));
+      if (isMade) return attempt.warnings();
+    } catch (error) {
+      if (!(error instanceof NavigatedAway)) throw error;
+      if (error.hasStarted) throw documentGone("during the dragging", "unknown");
+      await interactor.waitForNextDocument();
+    }
+  }
+  throw keepsMoving(element);
+}
+
+// One attempt to drag the element that was located last.
+class PageDrag {
+  constructor(interactor, element, offset) {
+    Object.assign(this, { interactor, offset, device: interactor.device, start: element.point ?? [0, 0] });
+    this.isCurrent = interactor.documentCheck(element);
+  }
+
+  // Drag with the mouse; false if it would have taken another element.
+  async byMouse() {
+    await this.device.move(...this.start, this.isCurrent);
+    return this.device.withInterceptedDrags(async (intercepted) => {
+      await this.device.pressButton(...this.start, this.isCurrent);
+      let data;
+      let end;
+      try {
+        if ((await this._run("pressOutcome")).outcome === "missed") {
+          await this.device.releaseButton(...this.start);
+          await this._run("clickOutcome");
+          return false;
+        }
+        for (const pixels of FIRST_PIXELS) await this.device.movePressed(this.start[0] + pixels, this.start[1] + pixels);
+        data = await this._dragData(intercepted);
+        end = await this._end();
+        requireCurrent(this.isCurrent, true);
+      } catch (error) {
+        if (this.isCurrent()) await this.device.releaseButton(...this.start).catch(() => {});
+        throw error;
+      }
+      if (data) for (const kind of ["dragEnter", "dragOver", "dragOver", "drop"]) await this.device.dragData(kind, ...end, data);
+      else await this._moveAndRelease(end);
+      return true;
+    });
+  }
+
+  // What the page drags with HTML drag and drop; null if it follows the pointer.
+  async _dragData(intercepted) {
+    if (!(await this._run("htmlDrag")).isStarted) return null;
+    return within(INTERCEPT_MS, intercepted).catch(() => null);
+  }
+
+  async _moveAndRelease([toX, toY]) {
+    const [fromX, fromY] = this.start;
+    for (let step = 1; step <= STEPS; step += 1) {
+      await this.device.movePressed(fromX + ((toX - fromX) * step) / STEPS, fromY + ((toY - fromY) * step) / STEPS);
+    }
+    await this.device.movePressed(toX, toY);
+    await this.device.releaseButton(toX, toY);
+  }
+
+  async byScript() {
+    requireDestination(await this.device.drag(this.offset), "none");
+    return true;
+  }
+
+  // A warning if the page uses HTML drag and drop and did not accept the drop.
+  async warnings() {
+    try {
+      await this.interactor.run("clickOutcome");
+      const { isHtmlDrag, isDropped } = await this.interactor.run("dragOutcome");
+      return isHtmlDrag && !isDropped ? [NOT_DROPPED] : [];
+    } catch (error) {
+      if (error instanceof ContextLost) return [];
+      throw error;
+    }
+  }
+
+  // The point where to drop, in view.
+  async _end() {
+    if (this.offset) return [this.start[0] + this.offset.dx, this.start[1] + this.offset.dy];
+    const point = await this._run("dropPoint");
+    requireDestination(point, "unknown");
+    return [point.x, point.y];
+  }
+
+  // Run a command while the button is pressed.
+  async _run(command) {
+    try {
+      return await this.interactor.run(command);
+    } catch (error) {
+      throw error instanceof ContextLost ? new NavigatedAway(true) : error;
+    }
+  }
+}
+
+function requireDestination(answer, effect) {
+  if ("problem" in answer) throw elementNotFound("The element to drop on disappeared.", { reason: "gone", effect });
+}
