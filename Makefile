@@ -11,7 +11,7 @@ BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages a
 unexport PYTHONDONTWRITEBYTECODE
 # Use UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
-.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial guards lint lint-style lint-types lint-imports fix bench agent-bench doctor
+.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial guards lint lint-style lint-types lint-imports fix bench agent-bench extension doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -68,6 +68,9 @@ fix: setup-tests ## fix style errors and format the code
 
 bench: setup-tests ## run the benchmarks; each prints one line of JSON
 	@for name in $(BENCHMARKS); do $(VENV)/python -m tests.benchmarks.$$name || exit 1; done
+
+extension: setup ## copy the page scripts into the browser extension and pack it (ORIGIN=https://… also pairs from there)
+	@$(VENV)/python manage.py pack_extension --out $(or $(OUT),.venv/continuity-extension.zip) $(addprefix --origin ,$(ORIGIN))
 
 agent-bench: setup-tests ## run forty agent tasks with the configured model, or ARGS="--model scripted"
 	@$(VENV)/python -m tests.agent_bench $(ARGS)

@@ -57,7 +57,7 @@ _HUMP = re.compile(r"([a-z0-9])([A-Z])")
 _SEPARATORS = re.compile(r"[\s_\-.:\[\]/]+")
 # Prefix of the events between the two worlds; it is random, so that a page cannot listen for them.
 TOKEN = f"continuity:{secrets.token_hex(8)}:"
-STORED_TOKEN = "${globalThis.continuityToken}"  # in the browser extension
+STORED_PREFIX = "${globalThis.continuityToken}"  # in the browser extension
 
 
 @cache
@@ -129,7 +129,7 @@ def extension_scripts() -> Mapping[str, str]:
         "cover.js": (COVERED, COVER, "cover"),
     }
     scripts = {
-        file: f"globalThis.{installed} = {_function(names, name, token=STORED_TOKEN)};\n"
+        file: f"globalThis.{installed} = {_function(names, name, token=STORED_PREFIX)};\n"
         for file, (installed, names, name) in functions.items()
     }
     return {"activity.js": f"{_source('activity')}\n", **scripts}

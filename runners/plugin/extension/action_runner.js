@@ -69,7 +69,7 @@ export class ActionRunner {
     } catch (error) {
       return { ...about, tabId: params.tabId, status: "error", error: failureOf(error).asError() };
     } finally {
-      context.isOver = true; // what may still go on in it sends no input any more
+      context.finish();
       this.ui.actionEnded(taskId);
     }
   }

@@ -5,6 +5,7 @@ Playwright attaches to every page and answers its dialogs, which is what the ext
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import urllib.request
@@ -26,7 +27,9 @@ class DevTools:
     """A connection to one target, or to the browser itself."""
 
     def __init__(self, address: str) -> None:
-        self._socket: ClientConnection = connect(address, max_size=MAX_BYTES)
+        self._stack = contextlib.ExitStack()
+        opening = connect(address, max_size=MAX_BYTES)
+        self._socket: ClientConnection = self._stack.enter_context(opening)
         self._ids = itertools.count(1)
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
@@ -54,4 +57,4 @@ class DevTools:
 
     def close(self) -> None:
         """Close the connection."""
-        self._socket.close()
+        self._stack.close()

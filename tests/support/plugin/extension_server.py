@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.server import Server, ServerConnection, serve
+from websockets.sync.server import ServerConnection, serve
 
 WAIT_SECONDS = 40.0
 Message = dict[str, Any]
@@ -211,12 +211,11 @@ def extension_server() -> Iterator[ExtensionServer]:
     files = FileServer()
     threading.Thread(target=files.serve_forever, args=(0.05,), daemon=True).start()
     server = ExtensionServer(files)
-    sockets: Server = serve(server.serve, "127.0.0.1", 0, max_size=2**21)
-    server.port = sockets.socket.getsockname()[1]
-    threading.Thread(target=sockets.serve_forever, daemon=True).start()
     try:
-        yield server
+        with serve(server.serve, "127.0.0.1", 0, max_size=2**21) as sockets:
+            server.port = sockets.socket.getsockname()[1]
+            threading.Thread(target=sockets.serve_forever, daemon=True).start()
+            yield server
     finally:
-        sockets.shutdown()
         files.shutdown()
         files.server_close()

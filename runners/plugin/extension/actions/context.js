@@ -6,6 +6,7 @@ import { refuseOwnPage } from "../own_pages.js";
 import { waitForNavigation } from "../tab/navigation.js";
 
 const FRAMES_MS = 2000;
+const FRAMES = { format: "jpeg", quality: 1, maxWidth: 16, maxHeight: 16, everyNthFrame: 1000 };
 const DOWNLOAD_MS = 1000; // for the server's answer, which decides between a page and a download
 const EVENT_MS = 300; // between the end of a navigation without a page and the download's start
 const GRACE_MS = 100;
@@ -32,11 +33,29 @@ export class ActionContext {
     this.tab = this.tasks.find(this.taskId, tabId);
     this.tab.dialogs.reset();
     await this.tasks.setCurrent(this.taskId, tabId);
-    await this.cdp.attach(tabId).catch((error) => this._refuse(error)); // for what the page does by itself
+    await this.attach();
     if (settled) await waitForNavigation(this.tab, this.end);
     this.checkAddress(await this.tab.url());
     await this.checkFrames();
     return this.tab;
+  }
+
+  // Attach the debugger for what the page does by itself; it may be refused. Chrome lets a tab that is not shown paint once a
+  // second, and mouse events and pictures wait for that, except while its frames are watched.
+  async attach() {
+    const { cdp, tab } = this;
+    try {
+      await cdp.attach(tab.id);
+      cdp.send(tab.id, "Page.startScreencast", FRAMES).catch(() => {});
+    } catch (error) {
+      await this._refuse(error);
+    }
+  }
+
+  // The action has ended: what may still go on in it sends no input any more.
+  finish() {
+    this.isOver = true;
+    if (this.tab && this.cdp.isAttached(this.tab.id)) this.cdp.send(this.tab.id, "Page.stopScreencast").catch(() => {});
   }
 
   // Throw INVALID_TARGET if a frame shows a page of the product, because input could reach it there.

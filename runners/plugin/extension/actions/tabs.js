@@ -18,14 +18,14 @@ function addressOf(url) {
 
 // Open the task's own tab, without showing it, on `url` or an empty page, and wait until it is parsed.
 export async function taskStart(context, { url: given, reuseExistingTab = false, groupTitle }) {
-  const { tasks, cdp, taskId } = context;
+  const { tasks, taskId } = context;
   const url = addressOf(given);
   if (url) context.checkAddress(url);
   const earlier = reuseExistingTab ? tasks.current(taskId) : undefined;
   const tabId = earlier ?? await openTab(context);
   context.tab = tasks.tab(tabId);
   context.tab.dialogs.reset();
-  await cdp.attach(tabId).catch(() => {});
+  await context.attach();
   const title = groupTitle ?? context.taskTitle;
   if (earlier === undefined || groupTitle !== undefined) await tasks.group(taskId, tabId, title).catch(() => {});
   context.tab.takeNotices(); // those of the previous page

@@ -55,9 +55,9 @@ export function bursts(text) {
 }
 
 export class CdpInput {
-  constructor(tab, cdp) {
-    this.tab = tab;
-    this.cdp = cdp;
+  // `isOver()`: the action has ended, and sends nothing any more.
+  constructor(tab, cdp, isOver = () => false) {
+    Object.assign(this, { tab, cdp, isOver });
     this.hasStarted = false;
   }
 
@@ -141,6 +141,7 @@ export class CdpInput {
   }
 
   async _send(messages) {
+    if (this.isOver()) throw connectionLost();
     this.hasStarted = true;
     try {
       await this.cdp.sendInput(this.tab.id, messages);

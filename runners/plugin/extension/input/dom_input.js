@@ -2,16 +2,16 @@
 //
 // They go to the element that was located last; a document in which none was located ignores them, so that `isCurrent`
 // is not needed. Pages can tell them from a person's.
-import { cdpUnavailable, ContextLost } from "../failures.js";
+import { cdpUnavailable, ContextLost, TimedOut } from "../failures.js";
 import { keyOf, SHIFT } from "./keys.js";
 
 const BY_SCRIPT = new Set(["Escape", "Backspace", "Delete"]); // and Enter, Space and characters
 const COMMAND_MS = 10_000;
 
 export class DomInput {
-  constructor(tab, pages) {
-    this.tab = tab;
-    this.pages = pages;
+  // `isOver()`: the action has ended, and dispatches nothing any more.
+  constructor(tab, pages, isOver = () => false) {
+    Object.assign(this, { tab, pages, isOver });
   }
 
   async click() {
@@ -47,6 +47,7 @@ export class DomInput {
   }
 
   async _run(command, args = null) {
+    if (this.isOver()) throw new TimedOut();
     try {
       return await this.pages.run(this.tab, command, args, COMMAND_MS);
     } catch (error) {

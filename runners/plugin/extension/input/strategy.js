@@ -27,15 +27,14 @@ export async function withInputStrategy(context, interact, { byCdp, locateMs, di
   return outcome;
 }
 
-async function tryBoth({ tab, pages, cdp }, interact, interactorWith, byCdp) {
-  const byScript = () => interact(interactorWith(new DomInput(tab, pages)));
-  if (!byCdp) {
-    await cdp.attach(tab.id).catch(() => {}); // for what the page does: dialogs, windows
-    return { result: await byScript(), byCdp: false, warnings: [] };
-  }
+async function tryBoth(context, interact, interactorWith, byCdp) {
+  const { tab, pages, cdp } = context;
+  const isOver = () => context.isOver;
+  const byScript = () => interact(interactorWith(new DomInput(tab, pages, isOver)));
+  if (!byCdp) return { result: await byScript(), byCdp: false, warnings: [] };
   try {
     await cdp.attach(tab.id);
-    return { result: await interact(interactorWith(new CdpInput(tab, cdp))), byCdp: true, warnings: [] };
+    return { result: await interact(interactorWith(new CdpInput(tab, cdp, isOver))), byCdp: true, warnings: [] };
   } catch (cause) {
     const mayFallBack = cause instanceof NotDispatched || isCode(cause, "CDP_PERMISSION_DENIED") ||
       (isCode(cause, "CDP_UNAVAILABLE") && cause.details.effect !== "unknown");

@@ -1935,7 +1935,7 @@ return { ...shownState(), requested: addressesRequested() };
 };
 const DRAG_STEPS = 8;
 const hoverPoint = () => clickPointOf(clickTargetOf(target()));
-const isHovered = () => ({ isHovered: matches(clickTargetOf(target()), ":hover") });
+const isHovered = () => ({ isHovered: matches(clickTargetOf(target()), ":is(:hover)") });
 const focusForKeys = (locator) => {
 const { element = deepActiveElement() ?? rootOf(document), problem } = locator ? referenced(locator) : {};
 if (problem) return { problem };

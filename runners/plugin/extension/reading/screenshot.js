@@ -17,7 +17,7 @@ export async function takeScreenshot(context, { fullPage, numbers, longEdge }, e
     try {
       if (numbers) await pages.run(tab, "drawNumbers", null, Math.min(COVER_MS, Math.max(100, end - now())));
       const options = { format: "jpeg", quality: QUALITY, optimizeForSpeed: true, captureBeyondViewport: fullPage, clip };
-      const answer = await Promise.race([within(Math.max(100, end - now()), capture(context, options)), tab.lost]);
+      const answer = await Promise.race([within(Math.max(100, end - now()), cdp.send(tab.id, "Page.captureScreenshot", options)), tab.lost]);
       const data = Uint8Array.from(atob(answer.data), (character) => character.charCodeAt(0));
       const [width, height] = jpegSize(data);
       return { data, width, height, scale: width / cssWidth, warnings };
@@ -32,16 +32,6 @@ export async function takeScreenshot(context, { fullPage, numbers, longEdge }, e
     }
     if (error.code) throw error;
     throw cdpLost("The browser gave no picture of the page.", { effect: "none" });
-  }
-}
-
-// A tab that is not shown paints for one picture only, and then no more, except while its frames are watched.
-async function capture({ tab, cdp }, options) {
-  await cdp.send(tab.id, "Page.startScreencast", { format: "jpeg", quality: 0, maxWidth: 16, maxHeight: 16, everyNthFrame: 100 });
-  try {
-    return await cdp.send(tab.id, "Page.captureScreenshot", options);
-  } finally {
-    cdp.send(tab.id, "Page.stopScreencast").catch(() => {});
   }
 }
 
