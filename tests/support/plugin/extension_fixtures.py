@@ -77,7 +77,7 @@ class ExtensionTask:
 
 
 @pytest.fixture(scope="session")
-def paired_browser(
+def shared_extension(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[ExtensionBrowser, ExtensionServer]]:
     """Yield a browser and the server that it is paired with, shared by the tests of a process."""
@@ -90,7 +90,7 @@ def paired_browser(
 
 
 @pytest.fixture
-def own_browser(
+def own_extension(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[ExtensionBrowser, ExtensionServer]]:
     """Yield a browser of this test alone, and the server that it is paired with."""
@@ -104,9 +104,9 @@ def own_browser(
 
 @pytest.fixture
 def extension_task(
-    paired_browser: tuple[ExtensionBrowser, ExtensionServer],
+    shared_extension: tuple[ExtensionBrowser, ExtensionServer],
 ) -> Iterator[ExtensionTask]:
     """Yield a task of its own in the shared browser; its tabs are closed afterwards."""
-    task = ExtensionTask(*paired_browser)
+    task = ExtensionTask(*shared_extension)
     yield task
     task.perform("task_stop", {"closeTab": True})
