@@ -98,6 +98,7 @@ class TasksView(ApiView):
             title=args.get("title"),
             message=args.get("message"),
             target_id=args.get("targetId"),
+            selected_client_id=args.get("selectedClientId"),
             output_schema=args.get("outputSchema"),
             key=args.get("idempotencyKey"),
         )

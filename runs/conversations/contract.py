@@ -14,7 +14,15 @@ _TARGET: Schema = {
     "type": "string",
     "minLength": 1,
     "maxLength": 64,
-    "description": "The target that the agent works on.",
+    "description": "The target that the agent works on; plugin, or the plc_… id of a browser that"
+    " you paired, makes it act in your own browser.",
+}
+_SELECTED: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 64,
+    "description": "The browser of yours that the agent acts in, beside the target: a plc_… id, or"
+    " plugin for the one that is connected.",
 }
 _CONTENT: Schema = {"type": "string", "minLength": 1, "maxLength": MESSAGE_MAX, "pattern": "\\S"}
 _KEY: Schema = {
@@ -44,6 +52,7 @@ CREATE_INPUT: Schema = closed(
         },
         "message": {**_CONTENT, "description": "The first message to the agent."},
         "targetId": _TARGET,
+        "selectedClientId": _SELECTED,
         "outputSchema": _OUTPUT_SCHEMA,
         "idempotencyKey": _KEY,
     },
@@ -110,6 +119,10 @@ _FIELDS: Schema = {
 }
 _EXTRAS: Schema = {
     "targetId": {"type": "string"},
+    "selectedClientId": {
+        "type": "string",
+        "description": "The paired browser that it acts in; absent: the worker's own.",
+    },
     "takenOverAt": {**MS, "description": "When a person took over the page."},
     "takenOverBy": {"type": "string", "description": "The principal that has the page."},
     "runId": {**ID, "description": "The current run."},

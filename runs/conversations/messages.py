@@ -14,6 +14,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
 from decisions.validation.json_output import json_digest
+from runners.targets.own_browsers import SELECTED
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.message_queue import lock_task, run_ids_to_cancel
 from runs.conversations.run_changes import message_event
@@ -41,6 +42,7 @@ class UserMessage:
 
     Attributes:
         session_id: the browser session of the task; None if each of its runs has its own.
+        selected_client_id: the paired browser that the task acts in; None: the worker's.
         new_task: the unsaved task that is created with the message.
         approval: the confirmation of creating that task.
         message: the row, once it is written.
@@ -56,6 +58,7 @@ class UserMessage:
     output_schema: Mapping[str, Any] | None = None
     target_id: str | None = None
     session_id: str | None = None
+    selected_client_id: str | None = None
     new_task: Task | None = None
     approval: Confirmation | None = None
     message: TaskMessage | None = None
@@ -69,8 +72,9 @@ class UserMessage:
     @property
     def inputs(self) -> dict[str, Any]:
         """The inputs of its run, which reads earlier messages itself (`runs.agent.history`)."""
-        target = {"targetId": self.target_id} if self.target_id else {}
-        return {"goal": self.content, "taskId": self.task_id, **target}
+        chosen = {"targetId": self.target_id, SELECTED: self.selected_client_id}
+        given = {name: value for name, value in chosen.items() if value is not None}
+        return {"goal": self.content, "taskId": self.task_id, **given}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -109,6 +113,8 @@ class UserMessage:
             TaskBusy: The task has a current run, and `on_busy` is refuse.
             TaskNotFound: The task was deleted.
         """
+        if self.new_task is not None:
+            self.new_task.selected_client_id = run.inputs.get(SELECTED)
         task = self._lock_or_insert_task()
         self.runs_ahead = run_ids_to_cancel(task.id)
         if self.runs_ahead and self.on_busy == "refuse":
@@ -192,6 +198,7 @@ def new_task(
     target_id: str | None = None,
     key: str | None = None,
     session_id: str | None = None,
+    selected_client_id: str | None = None,
 ) -> Task:
     """Return a new task of a principal, not yet written."""
     now = datetime.now(UTC)
@@ -206,6 +213,7 @@ def new_task(
         target_id=target_id,
         key=key,
         session_id=session_id,
+        selected_client_id=selected_client_id,
         created_at=now,
         updated_at=now,
     )

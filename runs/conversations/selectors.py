@@ -84,6 +84,8 @@ def task_object(task: Task, *, messages: int | None = None) -> dict[str, Any]:
     }
     if task.target_id:
         data["targetId"] = task.target_id
+    if task.selected_client_id:
+        data["selectedClientId"] = task.selected_client_id
     if task.taken_over_at is not None:
         data["takenOverAt"] = to_ms(task.taken_over_at)
         if (principal_id := takeover_principal(task)) is not None:

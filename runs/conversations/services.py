@@ -15,6 +15,8 @@ from decisions.authorization.authorize import admit_call, tool_call_request, use
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation
+from runners.targets.own_browsers import SELECTED, split_choice
+from runners.targets.targets import Caller
 from runs.conversations.message_queue import (
     hold_back,
     is_current,
@@ -49,6 +51,7 @@ def create_task(
     title: str | None = None,
     message: str | None = None,
     target_id: str | None = None,
+    selected_client_id: str | None = None,
     output_schema: Mapping[str, Any] | None = None,
     key: str | None = None,
 ) -> tuple[dict[str, Any], bool]:
@@ -56,8 +59,12 @@ def create_task(
 
     Returns the task and whether it is new; the same key again returns the first task.
 
+    Args:
+        target_id, selected_client_id: as `own_browsers.split_choice`.
+
     Raises:
         Conflict: The key is that of a task with another first message.
+        InvalidInput, TargetNotFound, NoBrowserPaired: As `own_browsers.split_choice`.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
         Refused: As `submission.services.submit_run`, if there is a message.
     """
@@ -70,12 +77,18 @@ def create_task(
         "title": title,
         "message": message,
         "targetId": target_id,
+        SELECTED: selected_client_id,
         "outputSchema": output_schema,
     }
+    choice = split_choice(Caller.of(principal), target_id, selected_client_id)
     args = {name: value for name, value in given.items() if value is not None}
     approval = admit_call(tool_call_request(principal, "create_task", args, key=key or ""))
     task = new_task(
-        principal, title or title_of(message or _NEW_TASK), target_id=target_id, key=key
+        principal,
+        title or title_of(message or _NEW_TASK),
+        target_id=choice.target_id,
+        selected_client_id=choice.client_id,
+        key=key,
     )
     try:
         _write_task(task, principal, message, output_schema, approval)
@@ -105,6 +118,7 @@ def _write_task(
         message,
         output_schema=output_schema,
         target_id=task.target_id,
+        selected_client_id=task.selected_client_id,
         key=task.key or "",
         new_task=task,
         approval=approval,
@@ -171,6 +185,7 @@ def add_message(
         key=key or "",
         target_id=task.target_id,
         session_id=task.session_id,
+        selected_client_id=task.selected_client_id,
     )
     duplicate = message.find_duplicate()
     if duplicate is not None:
@@ -268,11 +283,16 @@ def _cancel_runs(run_ids: list[str], *, by: str, reason: str) -> None:
         services.cancel_authorized_run(run_id, by=by, reason=reason)
 
 
-def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
+def take_over_task(
+    *, principal: Principal, task_id: str, reason: str | None = None
+) -> dict[str, Any]:
     """Give the page to a person; return the task. Commits; safe to repeat.
 
     No further tool is called. A call in flight ends by itself; then the run is suspended, and its
     active time stops.
+
+    Args:
+        reason: what at the person's own browser started the takeover; for the log.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
@@ -291,7 +311,8 @@ def take_over_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
             scope = task.tenant_id, task.workspace_id
             record(AuditEvent("task.taken_over", principal.id, "task", task.id, *scope))
             by = principal.id
-            move_task(task, TaskStatus.TAKEOVER, actor=by, data={"by": by})
+            data = {"by": by} | ({"reason": reason} if reason else {})
+            move_task(task, TaskStatus.TAKEOVER, actor=by, data=data)
     return task_object(visible_task(principal, task_id), messages=1)
 
 

@@ -5,6 +5,7 @@ from runs.models.conversations import (
     Task,
     TaskEvent,
     TaskMessage,
+    TaskOrigin,
     TaskStatus,
     TaskTicket,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "Task",
     "TaskEvent",
     "TaskMessage",
+    "TaskOrigin",
     "TaskStatus",
     "TaskTicket",
     "Webhook",

@@ -39,6 +39,8 @@ class Task(models.Model):
     Attributes:
         key: the caller's idempotency key.
         session_id: the browser session that its runs use; without one each run has its own.
+        selected_client_id: the paired browser of its principal that its runs act in; None: they
+            act in the worker's.
         trust: `remote` once a remote caller wrote a message: all runs of the task read it.
         used_browser: the running run, or the last one, used a browser.
         taken_over_at: when a person took the page over; None while none has it.
@@ -56,6 +58,7 @@ class Task(models.Model):
     target_id = models.CharField(max_length=128, null=True)
     key = models.CharField(max_length=255, null=True)
     session_id = models.CharField(max_length=64, null=True, unique=True)
+    selected_client_id = models.CharField(max_length=64, null=True)
     used_browser = models.BooleanField(default=False)
     last_seq = models.IntegerField(default=0)
     messages_count = models.IntegerField(default=0)
@@ -86,6 +89,11 @@ class Task(models.Model):
                 fields=["taken_over_at"],
                 name="task_taken_over",
                 condition=Q(taken_over_at__isnull=False),
+            ),
+            models.Index(
+                fields=["selected_client_id", "-updated_at"],
+                name="task_of_browser",
+                condition=Q(selected_client_id__isnull=False),
             ),
         ]
 
@@ -146,6 +154,29 @@ class TaskEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.seq} {self.type}"
+
+
+class TaskOrigin(models.Model):
+    """An origin on which a person allowed a task to act in that person's own browser.
+
+    Attributes:
+        decision_id: the decision that a person confirmed first there.
+    """
+
+    task = models.ForeignKey(
+        Task, on_delete=models.CASCADE, related_name="origins", db_index=False
+    )  # the unique index on (task, origin) serves
+    origin = models.CharField(max_length=300)
+    decision_id = models.BigIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["task", "origin"], name="origin_once_per_task")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task_id} {self.origin}"
 
 
 class TaskTicket(models.Model):

@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation.step_call import StepCall
+from runners.targets.own_browsers import with_own_browser
+from runners.targets.targets import Caller
 from runners.tools.base import Closed
 from runners.tools.registry import get_tool
 from runs.agent.answer_check import is_refused
@@ -33,6 +35,7 @@ from runs.agent.tools import AGENT_TOOLS, resolve_tools, resolve_workspace
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import run_error
+from runs.task_templates.own_browser import SelectedClientId
 from runs.task_templates.registry import register
 from runs.task_templates.subjects import first_words
 
@@ -68,8 +71,10 @@ class AgentTaskInputs(Closed):
         alias="targetId",
         min_length=1,
         max_length=64,
-        description="The workspace that its tools work in; by default the caller's default one.",
+        description="The workspace that its tools work in; by default the caller's default one."
+        " plugin, or a plc_… id, is the caller's own browser, as selectedClientId.",
     )
+    selected_client_id: SelectedClientId = None
     tools: list[str] | None = Field(
         default=None,
         max_length=300,
@@ -141,9 +146,11 @@ class AgentTask(TaskTemplate):
 
         Raises:
             InvalidInput: The goal is blank, or the caller has no such workspace or tool.
+            TargetNotFound, NoBrowserPaired: As `own_browsers.with_own_browser`.
         """
         if not inputs["goal"].strip():
             raise InvalidInput("inputs.goal: it is blank; say what the agent is to do.")
+        inputs = with_own_browser(Caller.of(principal), inputs)
         target = resolve_workspace(principal, inputs.get("targetId"))
         tools = resolve_tools(principal, target, inputs.get("tools"))
         return {**inputs, "tools": tools, **({"targetId": target} if target else {})}

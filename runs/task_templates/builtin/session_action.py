@@ -11,9 +11,12 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from decisions.identity.principals import Principal
 from runners.actions.catalogue import ACTIONS, OBSERVE, SWITCH_TAB, TASK_START, TASK_STOP
 from runners.actions.errors import InvalidTaskTab, TaskTabClosed
 from runners.actions.retries import with_retry
+from runners.targets.own_browsers import with_own_browser
+from runners.targets.targets import Caller
 from runners.tools.base import Closed, Effect, ToolResult
 from runs.agent.first_call import end_event_data, ending_event, start_event_data
 from runs.agent.history import count_ended_takeovers
@@ -22,6 +25,7 @@ from runs.agent.pages.page_state import PERSON_HAD_PAGE
 from runs.agent.results import fit_result
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
+from runs.task_templates.own_browser import SelectedClientId
 from runs.task_templates.registry import register
 from runs.task_templates.subjects import host_of, subject_line
 
@@ -43,6 +47,7 @@ class SessionActionInputs(Closed):
     args: dict[str, Any]
     tab_id: int | None = Field(default=None, alias="tabId", description="The session's last tab.")
     url: str | None = Field(default=None, description="The last URL of that tab.")
+    selected_client_id: SelectedClientId = None
     times_given_back: int = Field(
         default=0, alias="timesGivenBack", description="Takeovers that had ended by then."
     )
@@ -77,6 +82,14 @@ class SessionAction(TaskTemplate):
         """Return the action and the host of its page."""
         url = inputs["args"].get("url") or inputs.get("url") or ""
         return subject_line(inputs["action"], host_of(url) if isinstance(url, str) else "")
+
+    def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
+        """Return the inputs with the caller's own browser, if the session acts in one.
+
+        Raises:
+            TargetNotFound, NoBrowserPaired: As `own_browsers.with_own_browser`.
+        """
+        return with_own_browser(Caller.of(principal), inputs)
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the step of the action and, if it may change the page, that of the observation."""

@@ -1,0 +1,138 @@
+"""Targets of kind `plugin`: the browsers that a caller paired, and which one of them a task uses.
+
+A browser is its own target: its id is the target id of the calls in it. No other caller finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db.models import F, QuerySet
+
+from decisions.errors import Conflict, InvalidInput, TargetNotFound
+from decisions.infra.preconditions import Precondition
+from decisions.validation.storable import storable_text
+from runners.models import PluginClient, TargetKind
+from runners.targets.targets import Caller
+
+ANY_OWN = TargetKind.PLUGIN.value  # the target id for "one of my browsers"
+ID_PREFIX = "plc_"
+SELECTED = "selectedClientId"  # of inputs and tasks: the browser that their actions use
+SEEN_WITHIN = timedelta(seconds=60)  # a connected browser sends something every 20 s
+
+
+class NoBrowserPaired(Conflict):
+    """The caller has paired no browser."""
+
+    code = "PLUGIN_OFFLINE"
+    retryable = True
+    recovery = (
+        "Install the Continuity extension in the browser and pair it (docs/plugin.md), or omit the"
+        " target: then the worker's own browser is used."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserChoice:
+    """What a request chose: a folder or runner, and the caller's own browser; None: the default."""
+
+    target_id: str | None
+    client_id: str | None
+
+
+def is_own_browser(target_id: str | None) -> bool:
+    """Tell whether a target id names a browser that a person paired, or any of the caller's."""
+    return target_id is not None and (target_id == ANY_OWN or target_id.startswith(ID_PREFIX))
+
+
+def own_browsers(caller: Caller) -> QuerySet[PluginClient]:
+    """Return the browsers that this caller paired and did not revoke."""
+    return PluginClient.objects.filter(
+        tenant_id=caller.tenant_id,
+        workspace_id=caller.workspace_id,
+        principal_id=caller.principal_id,
+        revoked_at__isnull=True,
+    )
+
+
+def find_own_browser(caller: Caller, client_id: str) -> PluginClient:
+    """Return a browser of the caller.
+
+    Raises:
+        TargetNotFound: It does not exist, was revoked, or is another caller's.
+    """
+    found = own_browsers(caller).filter(id=storable_text(client_id)).first()
+    if found is None:
+        raise TargetNotFound(f"You have no paired browser {client_id[:64]!r}.")
+    return found
+
+
+def choose_own_browser(caller: Caller, wanted: str) -> PluginClient:
+    """Return the browser that a caller wants: the one named; with `plugin` the only one that is
+    connected, else the one that was used last.
+
+    Raises:
+        TargetNotFound: As `find_own_browser`.
+        NoBrowserPaired: The caller has none.
+    """
+    if wanted != ANY_OWN:
+        return find_own_browser(caller, wanted)
+    order = F("last_used_at").desc(nulls_last=True), F("last_seen_at").desc(), "id"
+    clients = list(own_browsers(caller).order_by(*order))
+    if not clients:
+        raise NoBrowserPaired("You have paired no browser.")
+    connected = [client for client in clients if is_connected(client)]
+    return (connected or clients)[0]
+
+
+def is_connected(client: PluginClient) -> bool:
+    """Tell whether a browser is connected. One whose web process was killed keeps its connection,
+    so it must have been seen lately too.
+    """
+    is_seen = client.last_seen_at > datetime.now(UTC) - SEEN_WITHIN
+    return client.connection_id is not None and is_seen
+
+
+def split_choice(caller: Caller, target_id: str | None, selected: str | None) -> BrowserChoice:
+    """Return what `targetId` and `selectedClientId` of a request choose.
+
+    Raises:
+        InvalidInput: They name two browsers.
+        TargetNotFound, NoBrowserPaired: As `choose_own_browser`.
+    """
+    if selected is not None and not is_own_browser(selected):
+        raise InvalidInput(f"{SELECTED}: it has to be a plc_… id, or {ANY_OWN} for any of yours.")
+    named = [one for one in (target_id, selected) if one is not None and is_own_browser(one)]
+    precise = {one for one in named if one != ANY_OWN}
+    if len(precise) > 1:
+        raise InvalidInput(f"targetId, {SELECTED}: they name two browsers; name one.")
+    folder = None if is_own_browser(target_id) else target_id
+    if not named:
+        return BrowserChoice(folder, None)
+    wanted = next(iter(precise), ANY_OWN)
+    return BrowserChoice(folder, choose_own_browser(caller, wanted).id)
+
+
+def with_own_browser(caller: Caller, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run's inputs with the browser that they choose in `selectedClientId`, and a folder
+    or runner alone in `targetId`.
+
+    Raises:
+        InvalidInput, TargetNotFound, NoBrowserPaired: As `split_choice`.
+    """
+    choice = split_choice(caller, inputs.get("targetId"), inputs.get(SELECTED))
+    rest = {name: value for name, value in inputs.items() if name not in ("targetId", SELECTED)}
+    chosen = {"targetId": choice.target_id, SELECTED: choice.client_id}
+    return rest | {name: value for name, value in chosen.items() if value is not None}
+
+
+def is_still_own(client: PluginClient) -> Precondition:
+    """Return the precondition that a browser is its caller's and was not revoked."""
+    return Precondition(
+        "EXISTS (SELECT 1 FROM runners_pluginclient"
+        " WHERE id = %s AND principal_id = %s AND workspace_id = %s AND revoked_at IS NULL)",
+        (client.id, client.principal_id, client.workspace_id),
+    )

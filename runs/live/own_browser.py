@@ -1,0 +1,138 @@
+"""Tasks that act in a person's own browser: what that browser may request of them, and what it is
+sent about them.
+
+A browser may take over, give back and stop only the tasks that act in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from decisions.errors import Conflict
+from decisions.identity.principals import Principal
+from runs.conversations import services
+from runs.conversations.errors import TaskNotFound
+from runs.live.activity import PersonActivity, record_activity
+from runs.models import Run, Task, TaskStatus
+
+MAX_TASKS = 20  # that a browser is sent when it connects
+_COUNTS = ("clicks", "keys", "texts", "wheels")
+_MAX_COUNT = 100_000
+_ACTIVE = (TaskStatus.RUNNING, TaskStatus.ONGOING, TaskStatus.TAKEOVER)
+
+
+def take_over_from_browser(
+    *,
+    principal: Principal,
+    client_id: str,
+    task_id: str,
+    reason: str,
+    counts: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Give the page of a task to the person at the browser; return the task. Commits; safe to
+    repeat.
+
+    Args:
+        reason: input, button or debugger_canceled; for the log.
+        counts: what the person did so far, as `record_browser_activity`.
+
+    Raises:
+        TaskNotFound: The task does not act in this browser.
+        Conflict: The task has ended.
+        PolicyDenied, ConfirmationRequired: As `services.take_over_task`.
+    """
+    task = _task_of(principal, client_id, task_id)
+    if task.status not in (TaskStatus.CREATED, *_ACTIVE):
+        raise Conflict("The task has ended.", details={"status": task.status})
+    shown = services.take_over_task(principal=principal, task_id=task_id, reason=reason)
+    record_browser_activity(
+        principal=principal, client_id=client_id, task_id=task_id, counts=counts or {}
+    )
+    return shown
+
+
+def resume_from_browser(
+    *,
+    principal: Principal,
+    client_id: str,
+    task_id: str,
+    counts: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """End the takeover of a task; return the task. Commits.
+
+    Raises:
+        TaskNotFound: The task does not act in this browser.
+        Conflict, PolicyDenied, ConfirmationRequired: As `services.resume_task`.
+    """
+    task = _task_of(principal, client_id, task_id)
+    if task.status == TaskStatus.TAKEOVER:
+        record_browser_activity(
+            principal=principal, client_id=client_id, task_id=task_id, counts=counts or {}
+        )
+    return services.resume_task(principal=principal, task_id=task_id)
+
+
+def stop_from_browser(*, principal: Principal, client_id: str, task_id: str) -> dict[str, Any]:
+    """Cancel the runs of a task; return the task. Commits; safe to repeat.
+
+    Raises:
+        TaskNotFound: The task does not act in this browser.
+        PolicyDenied, ConfirmationRequired: As `services.stop_task`.
+    """
+    _task_of(principal, client_id, task_id)
+    return services.stop_task(principal=principal, task_id=task_id)
+
+
+def record_browser_activity(
+    *,
+    principal: Principal,
+    client_id: str,
+    task_id: str,
+    counts: Mapping[str, int],
+    navigations: Sequence[str] = (),
+) -> None:
+    """Record what a person did on the page during a takeover: counts of inputs and the pages, never
+    keys. Nothing is recorded while no person has the page. Commits.
+
+    Raises:
+        TaskNotFound: The task does not act in this browser.
+    """
+    task = _task_of(principal, client_id, task_id)
+    if task.status != TaskStatus.TAKEOVER:
+        return
+    activity = PersonActivity()
+    given = {name: min(_MAX_COUNT, int(counts.get(name, 0))) for name in _COUNTS}
+    activity.counts = Counter({name: count for name, count in given.items() if count > 0})
+    for url in navigations:
+        activity.add_navigation(url)
+    if activity:
+        record_activity(task_id, principal.id, activity)
+
+
+def tasks_of_browser(*, principal: Principal, client_id: str) -> list[dict[str, Any]]:
+    """Return {taskId, status, title, tabIds} of the tasks that act in a browser and go on."""
+    unfinished = Run.objects.filter(task_id=OuterRef("id"), ended_at__isnull=True)
+    rows = _tasks(principal, client_id).filter(Q(status__in=_ACTIVE) | Exists(unfinished))
+    return [
+        {"taskId": task.id, "status": task.status, "title": task.title, "tabIds": []}
+        for task in rows.order_by("-updated_at")[:MAX_TASKS]
+    ]
+
+
+def _task_of(principal: Principal, client_id: str, task_id: str) -> Task:
+    task = _tasks(principal, client_id).filter(id=task_id[:64]).first()
+    if task is None:
+        raise TaskNotFound("No task with this id acts in this browser.")
+    return task
+
+
+def _tasks(principal: Principal, client_id: str) -> QuerySet[Task]:
+    return Task.objects.filter(
+        selected_client_id=client_id,
+        workspace_id=principal.workspace_id,
+        principal_id=principal.id,
+    )
