@@ -130,23 +130,26 @@ class Readable(Protocol):
 
 
 class _UploadBody(File):  # type: ignore[type-arg]
-    """A request body as a File for the storage, limited to the announced size."""
+    """A request body as a File for the storage, limited to the announced size; with `is_limit` it
+    may be shorter.
+    """
 
-    def __init__(self, body: Readable, size_bytes: int) -> None:
+    def __init__(self, body: Readable, size_bytes: int, *, is_limit: bool = False) -> None:
         super().__init__(None)
         self._body = body
-        self._announced = size_bytes
+        self._announced, self._is_limit = size_bytes, is_limit
 
     def chunks(self, chunk_size: int | None = None) -> Iterator[bytes]:
-        """Yield the body in pieces; raise InvalidInput if its size is not the announced one."""
+        """Yield the body in pieces; raise InvalidInput if its size is not as announced."""
         left = self._announced
         for piece in iter(partial(self._body.read, PIECE_BYTES), b""):
             left -= len(piece)
             if left < 0:
                 break
             yield piece
-        if left:
-            raise InvalidInput(f"The body has to have {self._announced} bytes, as announced.")
+        if left < 0 or (left and not self._is_limit):
+            most = "at most " if self._is_limit else ""
+            raise InvalidInput(f"The body has to have {most}{self._announced} bytes, as announced.")
 
 
 async def receive_upload(*, ticket: Ticket | None, body: Readable, mime_type: str) -> None:
@@ -157,6 +160,10 @@ async def receive_upload(*, ticket: Ticket | None, body: Readable, mime_type: st
         Conflict: The upload is complete already.
         InvalidInput: The size or the media type is not the announced one; nothing is stored.
     """
+    if ticket is not None and ticket.is_result:
+        content = _UploadBody(body, ticket.size_bytes, is_limit=True)
+        await in_long_thread(blob_storage().save, staging_name(ticket.upload_id), content)
+        return
     upload = await in_thread(_open_upload, ticket, mime_type)
     content = _UploadBody(body, upload.size_bytes)
     await in_long_thread(blob_storage().save, staging_name(upload.id), content)

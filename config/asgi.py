@@ -25,8 +25,7 @@ from starlette.exceptions import HTTPException  # noqa: E402
 from starlette.responses import PlainTextResponse, Response  # noqa: E402
 from starlette.staticfiles import StaticFiles  # noqa: E402
 
-from artifacts.api.uploads import UPLOAD_PATH  # noqa: E402
-from artifacts.storage.staging import read_ticket  # noqa: E402
+from artifacts.storage.staging import UPLOAD_PATH, read_ticket  # noqa: E402
 from config.api_errors import error_response  # noqa: E402
 from config.compression import CompressedFiles, compress  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402

@@ -10,12 +10,11 @@ from rest_framework.request import Request
 
 from artifacts import uploads
 from artifacts.api import contract
-from artifacts.storage.staging import read_ticket
+from artifacts.storage.staging import UPLOAD_PATH, read_ticket
 from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView, PublicView, json_response, principal_of
 
-UPLOAD_PATH = "/api/v1/artifacts/upload/"
 _START = RequestArguments(contract.START_UPLOAD_INPUT)
 _UPLOAD_ID = RequestArguments(contract.UPLOAD_ID_INPUT)
 _UPLOAD = component("Upload", contract.UPLOAD)

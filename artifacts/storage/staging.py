@@ -1,7 +1,8 @@
 """Staged uploads: their names in the storage, and the signed tickets that allow sending the bytes.
 
 A ticket is self-contained, so that the endpoint knows the size limit before it queries the
-database.
+database. The result of a browser action has no row: it is taken from the staging area as soon as
+the action has ended, and garbage collection deletes what was left there.
 """
 
 from __future__ import annotations
@@ -12,33 +13,53 @@ from datetime import UTC, datetime, timedelta
 from artifacts.models import ArtifactUpload
 from decisions.security.keys import mac, mac_matches
 
+UPLOAD_PATH = "/api/v1/artifacts/upload/"  # of the endpoint that receives the bytes
 FOLDER = "uploads"
+_UPLOAD, _RESULT = "upload", "upload of a result"  # purposes of the tickets' MACs
 COMPLETING = timedelta(minutes=10)  # an expired upload may still be in the middle of completion
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """Permission to send `size_bytes` bytes for an upload."""
+    """Permission to send `size_bytes` bytes for an upload.
+
+    Attributes:
+        is_result: of a browser action: up to `size_bytes`, and of any media type.
+    """
 
     upload_id: str
     size_bytes: int
+    is_result: bool = False
 
 
 def create_ticket(upload: ArtifactUpload) -> str:
     """Return the ticket of an upload, which permits sending the bytes until the upload expires."""
-    claims = f"{upload.id}.{upload.size_bytes}.{int(upload.expires_at.timestamp())}"
-    return f"{claims}.{mac('upload', claims.encode())}"
+    return _signed(_UPLOAD, upload.id, upload.size_bytes, upload.expires_at)
+
+
+def create_result_ticket(upload_id: str, max_bytes: int, expires_at: datetime) -> str:
+    """Return the ticket for the result of a browser action, whose size is not known yet."""
+    return _signed(_RESULT, upload_id, max_bytes, expires_at)
+
+
+def _signed(purpose: str, upload_id: str, size_bytes: int, expires_at: datetime) -> str:
+    claims = f"{upload_id}.{size_bytes}.{int(expires_at.timestamp())}"
+    return f"{claims}.{mac(purpose, claims.encode())}"
 
 
 def read_ticket(text: str) -> Ticket | None:
     """Return a ticket, or None if its signature is invalid or it has expired."""
     claims, _, proof = text.rpartition(".")
-    if not claims.isascii() or not mac_matches("upload", claims.encode(), proof):
+    if not claims.isascii():
+        return None
+    valid = (one for one in (_UPLOAD, _RESULT) if mac_matches(one, claims.encode(), proof))
+    purpose = next(valid, None)
+    if purpose is None:
         return None
     upload_id, size_bytes, expires = claims.rsplit(".", 2)
     if int(expires) <= datetime.now(UTC).timestamp():
         return None
-    return Ticket(upload_id, int(size_bytes))
+    return Ticket(upload_id, int(size_bytes), is_result=purpose == _RESULT)
 
 
 def staging_name(upload_id: str) -> str:

@@ -58,6 +58,8 @@ class ToolCallRequest:
         is_builtin: the tool is built in, whatever target it works on.
         target_state: the target's id and, after a blank, what changes with every change of it;
             empty where there is no target.
+        origin: of the page in a person's own browser that it changes; a confirmation is for it.
+        default: the policy decision if no rule matches; None: by tool and target.
     """
 
     principal_id: str
@@ -76,6 +78,8 @@ class ToolCallRequest:
     shown_args: Mapping[str, Any] | None = field(default=None, repr=False)
     is_builtin: bool = False
     target_state: str = ""
+    origin: str = ""
+    default: Verdict | None = None
 
     @property
     def digest(self) -> str:
@@ -90,11 +94,12 @@ class ToolCallRequest:
     @property
     def subject_digests(self) -> tuple[str, ...]:
         """The digest that a confirmation is bound to, under each configured key, newest first: of
-        tool, target, canonical arguments and the target's state.
+        tool, target, canonical arguments, the target's state and the page's origin.
         """
         if not self.target_state:
             return self.digests
-        return _digests("subject", self.tool, self.target_id, self.args, self.target_state)
+        origin = [self.origin] if self.origin else []
+        return _digests("subject", self.tool, self.target_id, self.args, self.target_state, *origin)
 
     @property
     def call_keys(self) -> tuple[str, ...]:
@@ -153,7 +158,9 @@ def authorize(call: ToolCallRequest) -> Authorization:
         tenant_id=call.tenant_id,
         workspace_id=call.workspace_id,
     )
-    verdict = policy.evaluate(call.tool, call.target_id, is_builtin=call.is_builtin)
+    verdict = policy.evaluate(
+        call.tool, call.target_id, is_builtin=call.is_builtin, default=call.default
+    )
     authorization = replace(
         _with_confirmation(call, verdict),
         precondition=policy.precondition,

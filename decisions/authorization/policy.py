@@ -4,6 +4,9 @@ A matching rule that denies wins. Else the rule with the narrowest scope (agent,
 everywhere) wins, within it the narrowest match (tool and target, tool, target, any). Without a
 matching rule, high-risk tools need a confirmation, other tools of an execution target are denied,
 and built-in tools are allowed.
+
+In a browser that a person paired, a rule that allows counts only if it names that browser, or
+`plugin` for all of them: one that was made for the worker's browser loosens nothing there.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from decisions.models import PolicyRule
 PolicyDecision = Literal["allow", "deny", "confirm"]
 HIGH_RISK = frozenset({"bash.exec", "http.request", "file.write"})
 TARGET_PREFIX = "target_"  # of the ids of execution targets, whose tools are not built in
+BROWSER_PREFIX = "plc_"  # of the ids of browsers that people paired
+OWN_BROWSERS = "plugin"  # the target of rules about all of those
 ANY_TOOL = "*"
 SUBMIT = "run_task_template"  # the tool name of a submit; its target is the template
 _STAMP = "SELECT stamp FROM decisions_policystamp WHERE id = 1"
@@ -53,6 +58,11 @@ class _Rule:
     target_id: str
     rank: tuple[int, bool, bool]
 
+    @property
+    def allows_anywhere(self) -> bool:
+        """Whether it allows calls without naming a target."""
+        return self.verdict.decision == "allow" and not self.target_id
+
 
 @dataclass(frozen=True, slots=True)
 class _RuleSet:
@@ -85,18 +95,34 @@ class CallerPolicy:
         """The condition that these still are the active rules."""
         return Precondition(f"COALESCE(({_STAMP}), '') = %s", (self.stamp or "",))
 
-    def evaluate(self, tool: str, target_id: str | None, *, is_builtin: bool = False) -> Verdict:
-        """Return the policy decision on one call."""
+    def evaluate(
+        self,
+        tool: str,
+        target_id: str | None,
+        *,
+        is_builtin: bool = False,
+        default: Verdict | None = None,
+    ) -> Verdict:
+        """Return the policy decision on one call.
+
+        Args:
+            default: the decision if no rule matches; None: by tool and target.
+        """
         if self.by_tool:
             targets = {"", target_id or ""}
+            is_own_browser = target_id is not None and target_id.startswith(BROWSER_PREFIX)
+            if is_own_browser:
+                targets.add(OWN_BROWSERS)
             found = [
                 rule
                 for rule in (*self.by_tool.get(tool, ()), *self.by_tool.get(ANY_TOOL, ()))
-                if rule.scope_id in self.callers and rule.target_id in targets
+                if rule.scope_id in self.callers
+                and rule.target_id in targets
+                and not (is_own_browser and rule.allows_anywhere)
             ]
             if found:
                 return _winner(found)
-        return _default(tool, None if is_builtin else target_id)
+        return default or _default(tool, None if is_builtin else target_id)
 
     def tools_allowed_on(self, target_id: str) -> list[str]:
         """Return the names of the tools that rules on this target allow or have confirmed."""

@@ -52,6 +52,7 @@ class TaskStarted(MayDownload):
 
     tab_id: int = Field(alias="tabId")
     window_id: int = Field(alias="windowId")
+    group_id: int | None = Field(default=None, alias="groupId")
     url: str
     title: str | None = None
 

@@ -25,6 +25,8 @@ class PerformWithin(Protocol):
 
 
 RETRY_SECONDS = MIN_SECONDS = 1.0
+# An action in a person's own browser was sent again already, with the same actionId.
+SENT_AGAIN = frozenset({"PLUGIN_TIMEOUT_ACK", "PLUGIN_TIMEOUT_EXEC"})
 
 
 def may_retry(name: str, args: Mapping[str, Any], error: Mapping[str, Any]) -> bool:
@@ -32,7 +34,7 @@ def may_retry(name: str, args: Mapping[str, Any], error: Mapping[str, Any]) -> b
 
     The error must be retryable, and the action idempotent or without any effect so far.
     """
-    if not error.get("retryable", False):
+    if not error.get("retryable", False) or error.get("errorCode") in SENT_AGAIN:
         return False
     effect = error.get("details", {}).get("effect")
     return effect == "none" or ACTIONS[name].is_idempotent(args)

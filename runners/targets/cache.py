@@ -10,7 +10,8 @@ from datetime import UTC
 from django.db import connection
 
 from decisions.infra.preconditions import Precondition
-from runners.models import ExecutionTarget
+from runners.models import ExecutionTarget, PluginClient
+from runners.targets.own_browsers import is_own_browser, state_of_browser
 from runners.targets.targets import Caller
 
 _CACHE_MAX = 128
@@ -36,6 +37,9 @@ def target_state(target: ExecutionTarget) -> str:
 
 def state_of_target(target_id: str) -> str:
     """Return the state of the target with this id; empty if there is none."""
+    if is_own_browser(target_id):
+        client = PluginClient.objects.filter(id=target_id, revoked_at__isnull=True).first()
+        return "" if client is None else state_of_browser(client)
     target = ExecutionTarget.objects.filter(id=target_id).first()
     return "" if target is None else target_state(target)
 

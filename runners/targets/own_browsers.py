@@ -129,6 +129,11 @@ def with_own_browser(caller: Caller, inputs: Mapping[str, Any]) -> dict[str, Any
     return rest | {name: value for name, value in chosen.items() if value is not None}
 
 
+def state_of_browser(client: PluginClient) -> str:
+    """Return the state of a browser as a target: for what a person confirms."""
+    return f"{client.id} {client.created_at.astimezone(UTC).isoformat()}"
+
+
 def is_still_own(client: PluginClient) -> Precondition:
     """Return the precondition that a browser is its caller's and was not revoked."""
     return Precondition(

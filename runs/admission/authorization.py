@@ -18,14 +18,16 @@ from runners.errors import PageLost, ToolFailed
 from runners.invocation.step_call import StepCall
 from runners.models import ExecutionTarget
 from runners.targets.cache import target_state
+from runners.targets.own_browsers import is_own_browser
 from runners.targets.runner_endpoint import find_runner
 from runners.targets.targets import Caller
 from runners.targets.workspaces import find_target
 from runners.tools.registry import get_tool
 from runners.trust import TrustLevel
+from runs.admission.own_browser import OwnBrowser, allow_origin, find_browser, state_of
 from runs.models import APPROVED, Run, Task
 
-FoundTarget = ExecutionTarget | ToolFailed | Refused | None
+FoundTarget = ExecutionTarget | OwnBrowser | ToolFailed | Refused | None
 
 
 def request_of_step(
@@ -85,7 +87,7 @@ def authorize_cached(request: ToolCallRequest) -> Authorization | None:
     """Return the authorization of a call that the cached policy allows, without a query; None for
     any other decision, or where a person may have been asked about the call.
     """
-    if request.may_have_confirmation:
+    if request.may_have_confirmation or is_own_browser(request.target_id):
         return None
     policy = cached_policy(
         principal_id=request.principal_id,
@@ -114,6 +116,8 @@ def authorize_call(
         return refused
     if isinstance(found, ExecutionTarget):
         request = replace(request, target_state=target_state(found))
+    if isinstance(found, OwnBrowser):
+        request = replace(request, target_state=state_of(found))
     approved = run.options.get(APPROVED)  # the approval of the direct call that the run makes
     authorization = authorize.authorize(request)
     is_new = authorization.decision == "confirm" and authorization.confirmation is None
@@ -128,6 +132,7 @@ def authorize_call(
     if authorization.decision == "allow" and authorization.confirmation is not None:
         # It may be used already, by a worker that was lost; the step's effect decides repetition.
         confirmations.mark_used(authorization.confirmation)
+        allow_origin(run, request, authorization.confirmation)
     return authorization
 
 
@@ -137,6 +142,8 @@ def find_call_target(run: Run, request: ToolCallRequest) -> FoundTarget:
     """
     if not needs_target(request):
         return None
+    if request.is_builtin and is_own_browser(request.target_id):
+        return _own_browser(run, request.target_id or "")
     find = find_target if request.is_builtin else find_runner
     try:
         return find(caller_of(run), request.target_id)
@@ -145,14 +152,22 @@ def find_call_target(run: Run, request: ToolCallRequest) -> FoundTarget:
 
 
 def needs_target(request: ToolCallRequest) -> bool:
-    """Tell whether a call works in a folder or on a runner."""
+    """Tell whether a call works in a folder, on a runner or in a person's own browser."""
     tool = get_tool(request.tool) if request.is_builtin else None
-    return tool is None or tool.kind == "workspace"
+    return tool is None or tool.kind == "workspace" or is_own_browser(request.target_id)
+
+
+def _own_browser(run: Run, client_id: str) -> OwnBrowser | Refused:
+    try:
+        return find_browser(run, caller_of(run), client_id)
+    except TargetNotFound as missing:
+        return missing
 
 
 def _runner_refusal(run: Run, request: ToolCallRequest, found: FoundTarget) -> Refused | None:
-    """Return why the runner that a call names cannot perform it; record a denial."""
-    if request.is_builtin or request.target_id is None or not isinstance(found, Refused):
+    """Return why the runner or browser that a call names cannot perform it; record a denial."""
+    is_elsewhere = not request.is_builtin or is_own_browser(request.target_id)
+    if not is_elsewhere or request.target_id is None or not isinstance(found, Refused):
         return None
     if isinstance(found, PolicyDenied):
         record_refusal(run, request, found)

@@ -11,7 +11,7 @@ from decisions.security.masking import Masker
 from runners.invocation.step_call import StepCall
 from runs.admission.authorization import request_of_step
 from runs.admission.step_calls import cached_admission, started_event
-from runs.admission.targets import CallTarget
+from runs.admission.targets import StepTarget
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent
 from runs.lifecycle.in_flight_calls import CallStart
@@ -25,7 +25,7 @@ class FirstCall:
 
     request: ToolCallRequest
     call: CallRecord
-    target: CallTarget
+    target: StepTarget
     start: CallStart
 
 

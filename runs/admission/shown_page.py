@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from decisions.authorization.authorize import ToolCallRequest
@@ -17,6 +17,16 @@ ELEMENTS = {"clickId": "element", "toClickId": "toElement"}  # argument, field o
 RUNS = 10  # of the session, before this one
 LINE_CHARS, TITLE_CHARS = 300, 100
 Observed = tuple[Any, Mapping[str, Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class PageElement:
+    """What an action works on: the address of the page, and the line of the element that it names
+    by clickId; empty where no observation has it.
+    """
+
+    url: str
+    line: str
 
 
 class EndedStep(Protocol):
@@ -57,6 +67,24 @@ def with_shown_page(
             break
     masked = request.args if request.display_args is None else request.display_args
     return replace(request, shown_args={**request.args, **shown}, display_args={**masked, **shown})
+
+
+def find_element(run: Run, args: Mapping[str, Any], journal: Sequence[EndedStep]) -> PageElement:
+    """Return what an action works on, as the newest observation of its tab has it. On the run's
+    database thread.
+
+    Args:
+        journal: the run's steps before this one.
+    """
+    url = line = ""
+    for tab, page, is_continued in _observations(run, journal):
+        if tab != args.get("tabId"):
+            continue
+        url = url or str(page.get("url") or "")
+        line = line or _line_of(args.get("clickId"), page)
+        if not is_continued:
+            break
+    return PageElement(url, line)
 
 
 def subject_of(request: ToolCallRequest) -> str:

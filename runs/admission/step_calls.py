@@ -18,6 +18,7 @@ from decisions.infra.preconditions import Precondition, all_hold
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
 from runners.targets.cache import cache_target, cached_target, is_unchanged
+from runners.targets.own_browsers import is_still_own
 from runs.admission.authorization import (
     authorize_cached,
     authorize_call,
@@ -26,7 +27,8 @@ from runs.admission.authorization import (
     needs_target,
     record_refusal,
 )
-from runs.admission.targets import CallTarget, open_call_target
+from runs.admission.own_browser import OwnBrowser
+from runs.admission.targets import StepTarget, open_call_target
 from runs.lifecycle import call_records
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.in_flight_calls import is_leased, start_call
@@ -49,7 +51,7 @@ class Admission:
     """
 
     authorization: Authorization | Refused | None
-    target: CallTarget | None = None
+    target: StepTarget | None = None
     target_error: ToolFailed | Refused | None = None
     preconditions: Sequence[Precondition] = ()
 
@@ -66,7 +68,7 @@ def admit_call(
     call: CallRecord,
     may_start: bool,
     in_flight_calls: list[str],
-) -> tuple[Authorization | Refused | None, CallTarget | ToolFailed | Refused | None]:
+) -> tuple[Authorization | Refused | None, StepTarget | ToolFailed | Refused | None]:
     """Return the authorization of a step's call, as `authorize_call` does, and its target; on the
     run's database thread.
 
@@ -136,13 +138,16 @@ def _read_admission(run: Run, request: ToolCallRequest) -> Admission:
         return Admission(authorization, target_error=denied)
     except (ToolFailed, TargetNotFound) as failed:
         return Admission(authorization, target_error=failed)
-    if found is not None:
+    if isinstance(found, ExecutionTarget):
         cache_target(caller_of(run), found)
     return admission
 
 
 def _admission(
-    run: Run, request: ToolCallRequest, authorization: Authorization, row: ExecutionTarget | None
+    run: Run,
+    request: ToolCallRequest,
+    authorization: Authorization,
+    row: ExecutionTarget | OwnBrowser | None,
 ) -> Admission:
     """Return the admission of an authorized call.
 
@@ -154,6 +159,9 @@ def _admission(
         preconditions.append(authorization.precondition)
     if row is None:
         return Admission(authorization, preconditions=preconditions)
+    if isinstance(row, OwnBrowser):
+        preconditions.append(is_still_own(row.client))
+        return Admission(authorization, row, preconditions=preconditions)
     developer_target = run.options.get(DEVELOPER_TARGET)
     target = open_call_target(
         caller_of(run), row, request.tool, is_builtin=request.is_builtin, developer=developer_target

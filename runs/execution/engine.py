@@ -20,6 +20,7 @@ from decisions.infra.clock import now_ms
 from decisions.security.logs import hiding
 from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
+from runners.targets.own_browsers import SELECTED
 from runners.tools.base import Effect
 from runs.admission.first_call import FirstCall, admit_first_call, planned_call, start_events
 from runs.execution.event_buffer import EventBuffer, stored_bytes
@@ -80,6 +81,7 @@ class Execution:
         self.pending = deque(index for index in waiting if index not in first)
         self.appended: dict[int, RunStep] = {}  # new steps without a row in the database
         self.first_calls: dict[int, FirstCall] = {}  # of the steps that are about to start
+        self.collected: set[int] = set()  # lost steps that are launched to collect their result
         self.attempts: Counter[int] = Counter()  # under this lease: a lost worker costs no retry
         self.unwritten: list[StepChange] = []  # to be written before the run stops for any reason
         self.event_buffer = EventBuffer(
@@ -141,12 +143,18 @@ class Execution:
         fail_with_internal_error(self.lease, error, active_ms=self.active_ms, left=left)
 
     def _fail_lost_steps(self) -> None:
-        """Fail `once` steps that an earlier worker started but did not end: effect unknown."""
-        if lost := step_records.lost_steps(self.steps.values(), self.lease.claimed.started):
+        """Fail `once` steps that an earlier worker started but did not end: effect unknown. In a
+        person's own browser they are launched, to collect the result that it may have sent.
+        """
+        lost = step_records.lost_steps(self.steps.values(), self.lease.claimed.started)
+        if lost and SELECTED in self.inputs:
+            self.collected = {change.index for change in lost}
+        elif lost:
             self._write(lost)
 
     def _work(self) -> None:
-        starting = [self.steps[change.index] for change in self.lease.claimed.started]
+        started = {change.index for change in self.lease.claimed.started}
+        starting = [self.steps[index] for index in sorted(started | self.collected)]
         while True:
             if starting:
                 hit("step_started")
@@ -275,7 +283,14 @@ class Execution:
         earlier = self._before(row.index) if reads_earlier else []
         first = self.first_calls.pop(row.index, None)
         started = first if first is not None and first.start.is_written else None
-        self.running.launch(row, run_deadline=self._deadline, earlier=earlier, first=started)
+        self.running.launch(
+            row,
+            run_deadline=self._deadline,
+            earlier=earlier,
+            first=started,
+            is_lost=row.index in self.collected,
+        )
+        self.collected.discard(row.index)
 
     def _process_inbox(self) -> None:
         """Wait for an item in the inbox and process all that are there."""

@@ -22,7 +22,9 @@ from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed, ToolTimeout
 from runners.invocation.event_loop import get_loop
+from runners.targets.own_browsers import SELECTED
 from runners.tools.base import Effect
+from runners.tools.registry import is_workspace_tool
 from runs.admission.first_call import FirstCall
 from runs.events.types import EventType
 from runs.execution.failure_capture import (
@@ -144,12 +146,14 @@ class RunningSteps:
         run_deadline: float,
         earlier: Sequence[StepView] = (),
         first: FirstCall | None = None,
+        is_lost: bool = False,
     ) -> None:
         """Start a step on the event loop's thread.
 
         Args:
             run_deadline: in `time.monotonic()` seconds.
             first: the call that was recorded with the step's start.
+            is_lost: an earlier worker was lost during this `once` step.
         """
         limit = time.monotonic() + self._template.step_limit_ms(row.input) / 1000
         paused = row.paused or {}
@@ -167,6 +171,8 @@ class RunningSteps:
             had_page=had_page,
             attempt_number=row.attempts,
             first=first,
+            effect=Effect(row.effect),
+            is_lost_call=is_lost,
             **self._resources.values_of(row.index),
         )
         plan = StepPlan(row.name, row.input, Effect(row.effect))
@@ -274,7 +280,7 @@ class RunningSteps:
         try:
             with _progress_events(step_run, data):
                 async with asyncio.timeout(step_run.seconds_left()):
-                    if self._template.needs_browser(plan.input):
+                    if self._needs_browser(plan):
                         step_run.browser = await self._browser()
                         await start_trace_if_required(self._template, plan, step_run)
                     if self._template.shares_page:
@@ -289,6 +295,14 @@ class RunningSteps:
             mark_refusal_reported(failure, step_run)
             await add_evidence(failure, self._template, plan, step_run)
             raise
+
+    def _needs_browser(self, plan: StepPlan) -> bool:
+        """Return whether a step uses a browser of this worker. In a person's own browser only the
+        tools that are no browser actions do.
+        """
+        if not self._template.needs_browser(plan.input):
+            return False
+        return SELECTED not in self._run.inputs or is_workspace_tool(plan.input.get("tool", ""))
 
     async def _browser(self) -> OpenBrowserSession:
         async with self._opening:

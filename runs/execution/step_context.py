@@ -27,7 +27,9 @@ from runners.invocation.arguments import check_args
 from runners.invocation.fallback import RemoteCall, falls_back, local_tool
 from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.step_call import StepCall
-from runners.tools.base import ToolCall, ToolContext, ToolResult
+from runners.plugin.browser import PluginBrowser
+from runners.targets.own_browsers import is_own_browser
+from runners.tools.base import Effect, ToolCall, ToolContext, ToolResult
 from runners.workspace.workspace import ProjectWorkspace
 from runs.admission.authorization import (
     page_lost_error,
@@ -37,9 +39,10 @@ from runs.admission.authorization import (
     trust_of,
 )
 from runs.admission.first_call import FirstCall
+from runs.admission.own_browser import OwnBrowser, client_of_call, with_browser_policy
 from runs.admission.shown_page import with_shown_page
 from runs.admission.step_calls import admit_call
-from runs.admission.targets import CallTarget
+from runs.admission.targets import StepTarget
 from runs.admission.uploads import read_upload
 from runs.agent.history import HistoryMessage, messages_before
 from runs.events.types import EVENT_TYPES, EventType
@@ -76,6 +79,9 @@ class StepRun:
         had_page: the step was suspended with a page open, which the person decided about.
         first: the call that was recorded with the start of this attempt.
         attempt_number: counts from 1, attempts of lost workers included.
+        effect: of the step.
+        is_lost_call: an earlier worker was lost during this `once` step: its action is not sent
+            again, only its result is collected.
     """
 
     run: Run
@@ -97,6 +103,8 @@ class StepRun:
     had_page: bool = False
     first: FirstCall | None = None
     attempt_number: int = 1
+    effect: Effect = Effect.READ
+    is_lost_call: bool = False
 
     def __post_init__(self) -> None:
         if self.first is not None:  # its end is recorded even if the step fails before the call
@@ -127,7 +135,7 @@ class StepRun:
         request = request_of_step(
             self.run,
             index=self.index,
-            call=StepCall(tool, args, target_id, remote),
+            call=StepCall(tool, args, target_id or client_of_call(self.run, tool), remote),
             masker=self.secret_masker,
             number=len(self.calls),
             may_have_confirmation=self.replay is not None,
@@ -183,6 +191,7 @@ class StepRun:
             return await self._invoke(
                 request, first.call, _for_caller(first.target, remote), timeout_ms
             )
+        request = await self._judged(request)
         call, is_lost = CallRecord.of(request), self._has_lost_page(request)
         admit = partial(
             admit_call,
@@ -211,15 +220,24 @@ class StepRun:
         basis = confirmed_basis(authorization.confirmation)
         return await self._invoke(request, call, _for_caller(target, remote), timeout_ms, basis)
 
+    async def _judged(self, request: ToolCallRequest) -> ToolCallRequest:
+        """Return the request with what policy decides by in a person's own browser."""
+        if not is_own_browser(request.target_id):
+            return request
+        judge = partial(with_browser_policy, request=request, journal=self.earlier)
+        return await self.query_run(judge)
+
     async def _invoke(
         self,
         request: ToolCallRequest,
         call: CallRecord,
-        target: CallTarget | None,
+        target: StepTarget | None,
         timeout_ms: int | None,
         basis: str | None = None,
     ) -> dict[str, Any]:
         context = replace(self._tool_context(target), confirmed_basis=basis)
+        if isinstance(target, OwnBrowser):
+            context = replace(context, plugin=self._plugin_browser(target, request))
         if timeout_ms is not None:
             until = time.monotonic() + timeout_ms / 1000
             context = replace(context, deadline=min(context.deadline, until))
@@ -303,7 +321,23 @@ class StepRun:
         data = orjson.dumps(output)
         return await self._save(data, name="output.json", mime_type="application/json")
 
-    def _tool_context(self, target: CallTarget | None = None) -> ToolContext:
+    def _plugin_browser(self, browser: OwnBrowser, request: ToolCallRequest) -> PluginBrowser:
+        return PluginBrowser(
+            client_id=browser.client.id,
+            task_id=self.run.task_id or self.run.id,
+            task_title=browser.task_title,
+            action_id=self._action_id(request.number),
+            is_sent=self.is_lost_call,
+        )
+
+    def _action_id(self, number: int) -> str:
+        """Return the idempotency key of a call in a person's own browser. A worker that takes a
+        `once` step over computes the same one; a retried step is another action.
+        """
+        attempt = "" if self.effect == Effect.ONCE else f".{self.attempt_number}"
+        return f"act_{self.run.id.removeprefix('run_')}.{self.index}.{number}{attempt}"
+
+    def _tool_context(self, target: StepTarget | None = None) -> ToolContext:
         return ToolContext(
             run_id=self.run.id,
             trust=trust_of(self.run),
@@ -349,7 +383,7 @@ class StepRun:
         return max(0.0, self.deadline - time.monotonic())
 
 
-def _for_caller(target: CallTarget | None, remote: RemoteCall | None) -> CallTarget | None:
+def _for_caller(target: StepTarget | None, remote: RemoteCall | None) -> StepTarget | None:
     """Return the target; for a caller who may not use the local tool, without a fallback to it."""
     if isinstance(target, RunnerTarget) and remote and not remote.may_fall_back:
         return replace(target, falls_back=False)

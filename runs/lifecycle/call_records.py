@@ -1,9 +1,10 @@
 """Tool calls of steps, and their audit events.
 
-A call that works in a workspace or that a runner performs has two audit events: `tool.called`
-before it starts, and `tool.succeeded` or `tool.failed` after its end, so that a call whose worker
-died is recorded too (`runs.lifecycle.in_flight_calls`). A call of a browser tool, of which a step
-may make hundreds, has one, `tool.called`, written with the step's result.
+A call that works in a workspace, or that a runner or a person's own browser performs, has two
+audit events: `tool.called` before it starts, and `tool.succeeded` or `tool.failed` after its end,
+so that a call whose worker died is recorded too (`runs.lifecycle.in_flight_calls`). A call in the
+worker's browser, of which a step may make hundreds, has one, `tool.called`, written with the step's
+result.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class CallRecord:
         if tool is None:
             remote = {"targetId": request.target_id or "", "elsewhere": True}
             return cls(request.tool, request.digest, remote, call_id=new_id("call_"))
-        if tool.kind != "workspace":
+        if tool.kind != "workspace" and request.target_id is None:
             return cls(request.tool, request.digest, {})
         details: dict[str, Any] = {}
         if request.target_id is not None:

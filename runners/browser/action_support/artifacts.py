@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from runners.actions.errors import ArtifactUploadFailed
+from runners.actions.uploaded_files import MAX_BYTES
 from runners.tools.base import ToolContext
-
-MAX_BYTES = 25 * 1024 * 1024  # the limit of an upload from a remote browser
 
 
 async def store_artifact(

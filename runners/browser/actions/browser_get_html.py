@@ -9,7 +9,8 @@ from runners.actions.catalogue import GET_HTML
 from runners.actions.parameters import BrowserGetHtml
 from runners.actions.registration import action
 from runners.actions.results import HtmlSaved
-from runners.browser.action_support.artifacts import MAX_BYTES, store_artifact, too_large
+from runners.actions.uploaded_files import MAX_BYTES
+from runners.browser.action_support.artifacts import store_artifact, too_large
 from runners.browser.action_support.task_tab import TaskTab, check_page_address, task_tab
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import run_command

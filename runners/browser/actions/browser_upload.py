@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runners.actions.catalogue import UPLOAD
-from runners.actions.parameters import BrowserUpload, UploadedFile
+from runners.actions.parameters import BrowserUpload
 from runners.actions.registration import action
 from runners.actions.results import FilesUploaded, UploadedName
-from runners.browser.action_support.artifacts import MAX_BYTES
+from runners.actions.uploaded_files import read_files
 from runners.browser.action_support.downloads import store_downloads
 from runners.browser.action_support.input_strategy import with_input_strategy
 from runners.browser.action_support.task_tab import TaskTab, page_notices, task_tab
 from runners.browser.errors import browser_errors
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.parameters import ElementReference
-from runners.errors import InvalidTarget, ToolFailed
+from runners.errors import InvalidTarget
 from runners.tools.base import ToolContext
 
 if TYPE_CHECKING:
@@ -37,7 +36,10 @@ async def browser_upload(args: BrowserUpload, ctx: ToolContext) -> Mapping[str, 
     """
     target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
     async with task_tab(ctx, args.tab_id) as task:
-        files = await _read(args.files, ctx)
+        files: list[FilePayload] = [
+            {"name": file.name, "mimeType": file.media_type, "buffer": file.data}
+            for file in await read_files(args.files, ctx)
+        ]
         choosing: asyncio.Future[FileChooser] = asyncio.get_running_loop().create_future()
 
         def on_chooser(chooser: FileChooser) -> None:
@@ -60,30 +62,6 @@ async def browser_upload(args: BrowserUpload, ctx: ToolContext) -> Mapping[str, 
         warnings += download_warnings + page_notices(task, ctx)
     names = [UploadedName(fileName=file["name"], bytes=len(file["buffer"])) for file in files]
     return FilesUploaded(files=names, downloads=downloads, warnings=warnings).as_output()
-
-
-async def _read(files: Sequence[UploadedFile], ctx: ToolContext) -> list[FilePayload]:
-    """Return the files' contents.
-
-    Raises:
-        ToolFailed: The caller may not read one of them, or together they are too large.
-    """
-    if ctx.read_upload is None:
-        raise InvalidTarget("files: this call has no files.", details={"effect": "none"})
-    read: list[FilePayload] = []
-    left = MAX_BYTES
-    for file in files:
-        try:
-            name, data = await ctx.read_upload(
-                artifact_id=file.artifact_id, path=file.path, limit=left
-            )
-        except ToolFailed as failed:
-            failed.details = {**failed.details, "effect": "none"}
-            raise
-        left -= len(data)
-        mime_type = mimetypes.guess_type(name, strict=False)[0] or "application/octet-stream"
-        read.append({"name": name, "mimeType": mime_type, "buffer": data})
-    return read
 
 
 async def _choose(

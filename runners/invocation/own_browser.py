@@ -1,0 +1,323 @@
+"""Perform browser actions in a person's own browser: one implementation for all of them.
+
+The action is sent with its parameters, and the answer is validated by the action's result model, so
+both kinds of browser return the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from artifacts.browser_files import ResultUpload, open_result_upload, share_file, take_result
+from decisions.errors import Refused
+from decisions.validation.storable import storable
+from runners.actions import errors as failures
+from runners.actions.catalogue import ACTIONS, GET_HTML, READABILITY, SCREENSHOT, UPLOAD, Action
+from runners.actions.own_pages import refuse_own_page
+from runners.actions.parameters import BrowserUpload, TaskStart
+from runners.actions.readability import is_inline
+from runners.actions.uploaded_files import read_files
+from runners.errors import (
+    AddressNotAllowed,
+    ElementNotFound,
+    InvalidTarget,
+    NavigationFailed,
+    NavigationTimeout,
+    PageCrashed,
+    ToolFailed,
+    ToolTimeout,
+)
+from runners.network.address import check_address
+from runners.plugin.browser import PluginBrowser
+from runners.plugin.dispatch import PluginAction, PluginReply, collect_reply, perform_on_client
+from runners.plugin.errors import PluginAckTimeout, PluginExecTimeout, PluginOffline
+from runners.tools.base import Closed, Effect, ToolCall, ToolContext, ToolResult
+
+_KINDS: tuple[type[ToolFailed], ...] = (
+    failures.InvalidTaskTab,
+    failures.TaskTabClosed,
+    failures.OwnPage,
+    failures.CdpUnavailable,
+    failures.CdpPermissionDenied,
+    failures.PagePrepFailed,
+    failures.ReadabilityTooLarge,
+    failures.ArtifactUploadFailed,
+    PluginOffline,
+    PluginAckTimeout,
+    PluginExecTimeout,
+    AddressNotAllowed,
+    ElementNotFound,
+    InvalidTarget,
+    NavigationTimeout,
+    NavigationFailed,
+    PageCrashed,
+)
+_BY_CODE = {kind.code: kind for kind in _KINDS}
+COLLECT_S = 10.0  # for the answer to an action that a lost worker sent
+_TASK_BUSY = "TASK_BUSY"  # another action of the task is still running in the browser
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredAs:
+    """As what the artifact of an action's result is stored, by its media type."""
+
+    kind: str
+    names: Mapping[str, str]
+
+
+class _SentBytes(Closed):
+    """What a browser says of the bytes that it sent."""
+
+    size_bytes: int = Field(ge=0, alias="sizeBytes")
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    mime_type: str = Field(max_length=128, alias="mimeType")
+
+
+_PICTURES = {"image/jpeg": "screenshot.jpg", "image/png": "screenshot.png"}
+_STORED = {
+    SCREENSHOT.name: _StoredAs("screenshot", _PICTURES),
+    GET_HTML.name: _StoredAs("file", {"text/html": "page.html"}),
+    READABILITY.name: _StoredAs("file", {"text/markdown": "page.md"}),
+}
+
+
+async def invoke_in_own_browser(
+    call: ToolCall, ctx: ToolContext, browser: PluginBrowser
+) -> ToolResult:
+    """Perform a browser action in a person's own browser and return its result."""
+    action = ACTIONS[call.name]
+    try:
+        return ToolResult(ok=True, output=await _perform(action, call.args, ctx, browser))
+    except (ToolFailed, Refused) as failed:
+        error = failed.as_dict()
+        return ToolResult(ok=False, error=error)
+
+
+async def _perform(
+    action: Action, args: Mapping[str, Any], ctx: ToolContext, browser: PluginBrowser
+) -> Mapping[str, Any]:
+    params = _checked(action, args, ctx)
+    limit_ms = min(action.timeout_ms, int((ctx.deadline - time.monotonic()) * 1000))
+    if limit_ms <= 0:
+        message = f"{action.name} was not started: no time was left for it."
+        raise ToolTimeout(message, details=_effect(action, "none"))
+    upload = open_result_upload() if action.name in _STORED else None
+    files = await _shared_files(args, ctx) if action.name == UPLOAD.name else ()
+    sent = PluginAction(
+        action_id=browser.action_id,
+        task_id=browser.task_id,
+        client_id=browser.client_id,
+        name=action.name,
+        params=params,
+        timeout_ms=limit_ms,
+        upload=None if upload is None else upload.as_dict(),
+        files=files,
+        task_title=browser.task_title,
+    )
+    reply = await _reply(action, sent, ctx, is_sent=browser.is_sent)
+    if reply.status == "error":
+        raise _failure(action, reply.error or {})
+    return await _output(action, reply, upload, ctx)
+
+
+def _checked(action: Action, args: Mapping[str, Any], ctx: ToolContext) -> dict[str, Any]:
+    """Return the parameters as they are sent.
+
+    Raises:
+        ToolFailed: They are invalid, or the URL is one that this caller may not open.
+    """
+    try:
+        model = action.parameters.model_validate(dict(args))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidTarget(f"{where}: {first['msg']}"[:300]) from None
+    if isinstance(model, TaskStart) and model.url is not None:
+        model = model.model_copy(update={"url": check_address(model.url, ctx.trust)})
+        refuse_own_page(model.url or "")
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def _shared_files(args: Mapping[str, Any], ctx: ToolContext) -> list[Mapping[str, Any]]:
+    """Return the files of browser_upload with the addresses where the browser reads them."""
+    wanted = BrowserUpload.model_validate(dict(args)).files
+    return [
+        {
+            "fileName": file.name,
+            "mediaType": file.media_type,
+            "sizeBytes": len(file.data),
+            "url": await asyncio.to_thread(share_file, file.data),
+        }
+        for file in await read_files(wanted, ctx)
+    ]
+
+
+async def _reply(
+    action: Action, sent: PluginAction, ctx: ToolContext, *, is_sent: bool
+) -> PluginReply:
+    """Send the action and return the answer; with `is_sent` only collect the answer.
+
+    Raises:
+        ToolFailed: There is none; details.effect says whether the action may have had its effect.
+    """
+    try:
+        async with asyncio.timeout(ctx.seconds_left()):
+            if is_sent:
+                return await _collected(action, sent)
+            return await perform_on_client(sent)
+    except TimeoutError:
+        message = f"{action.name} did not finish in the time that was left."
+        raise ToolTimeout(message, details=_effect(action, "unknown")) from None
+    except PluginOffline as failed:
+        failed.details = {"effect": "none", **failed.details}
+        raise
+    except (PluginAckTimeout, PluginExecTimeout) as failed:
+        failed.details = {**_effect(action, "unknown"), **failed.details}
+        raise
+
+
+async def _collected(action: Action, sent: PluginAction) -> PluginReply:
+    """Return the answer to an action that a lost worker sent; the action is not sent again.
+
+    Raises:
+        ToolFailed: There is none: whether the action had its effect is unknown.
+    """
+    reply = await collect_reply(sent.action_id, wait_s=COLLECT_S)
+    if reply is None:
+        raise ToolFailed(
+            f"The worker was lost during {action.name}; whether it had its effect is unknown.",
+            details={"effect": "unknown"},
+        )
+    return reply
+
+
+def _effect(action: Action, effect: str) -> dict[str, Any]:
+    return {} if action.effect == Effect.READ else {"effect": effect}
+
+
+def _failure(action: Action, error: Mapping[str, Any]) -> ToolFailed:
+    """Return the failure that the browser reported, as kind `browser` reports it."""
+    code, message = str(error.get("code", "")), str(error.get("message", ""))[:2000]
+    given = error.get("details")
+    details = dict(storable(given)) if isinstance(given, Mapping) else {}
+    kind = _BY_CODE.get(code)
+    if kind is None:
+        details = {"reason": code[:64] or "unknown", **_effect(action, "unknown"), **details}
+        if code == _TASK_BUSY:
+            details["effect"] = "none"
+        return ToolFailed(message or f"The browser refused {action.name}.", details=details)
+    if kind is failures.CdpUnavailable and details.get("effect") == "unknown":
+        kind = failures.CdpLost
+    return kind(message or f"{action.name} failed in the browser.", details=details)
+
+
+async def _output(
+    action: Action, reply: PluginReply, upload: ResultUpload | None, ctx: ToolContext
+) -> Mapping[str, Any]:
+    """Return the output of a successful action, checked by the action's result model.
+
+    Raises:
+        ToolFailed: The result is not one of this action, its artifact cannot be stored, or it shows
+            a page that agents must not act on or this caller may not read.
+    """
+    fields: dict[str, Any] = dict(storable(reply.result or {}))
+    warnings = [*_texts(fields.pop("warnings", ())), *_texts(reply.warnings)]
+    warnings += [f"Missing in the result: {name}." for name in _texts(reply.missing)]
+    _check_page(fields.get("url"), ctx)
+    stored = fields.pop("upload", None)
+    if stored is not None:
+        fields["artifactId"] = await _stored_artifact(action, stored, upload, ctx)
+    elif action.name == READABILITY.name:
+        fields = await _fitted_text(fields, ctx)
+    try:
+        result = action.result.model_validate({**fields, "warnings": warnings})
+    except ValidationError as wrong:
+        first = wrong.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ToolFailed(
+            f"The browser answered {action.name} with a result of another form: {where}:"
+            f" {first['msg']}"[:300],
+            details={"reason": "shape", **_effect(action, "unknown")},
+            recovery="Update the Continuity extension in the browser.",
+        ) from None
+    return result.as_output()
+
+
+def _check_page(url: Any, ctx: ToolContext) -> None:
+    """Check the address of the page that a result is about, as kind `browser` does.
+
+    Raises:
+        OwnPage, AddressNotAllowed: The agent may not act on it, or the caller may not read it.
+    """
+    if not isinstance(url, str):
+        return
+    refuse_own_page(url)
+    if ctx.trust != "local" and url.startswith(("http:", "https:")):
+        check_address(url, ctx.trust)
+
+
+def _texts(given: Any) -> list[str]:
+    values = given if isinstance(given, Sequence) and not isinstance(given, str) else ()
+    return [storable(value)[:1000] for value in values if isinstance(value, str)][:50]
+
+
+async def _stored_artifact(
+    action: Action, stored: Any, upload: ResultUpload | None, ctx: ToolContext
+) -> str:
+    """Take the bytes that the browser sent, and store them as an artifact of the run.
+
+    Raises:
+        ArtifactUploadFailed: They are not as the result says, or cannot be stored.
+    """
+    try:
+        sent = _SentBytes.model_validate(stored)
+    except ValidationError:
+        sent = None
+    media_type = "" if sent is None else sent.mime_type.partition(";")[0].strip().lower()
+    names = {} if upload is None else _STORED[action.name].names
+    if sent is None or upload is None or media_type not in names:
+        raise _upload_failed(action, "the browser sent a result that this action does not have")
+    if action.name == READABILITY.name:
+        is_inline(sent.size_bytes)  # raises for one that is too large
+    try:
+        data = await asyncio.to_thread(
+            take_result, upload, size_bytes=sent.size_bytes, sha256=sent.sha256
+        )
+        return await ctx.save_artifact(
+            data, name=names[media_type], mime_type=media_type, kind=_STORED[action.name].kind
+        )
+    except (Refused, OSError) as failed:
+        reason = failed.message if isinstance(failed, Refused) else type(failed).__name__
+        raise _upload_failed(action, reason) from None
+
+
+def _upload_failed(action: Action, reason: str) -> failures.ArtifactUploadFailed:
+    return failures.ArtifactUploadFailed(
+        f"The result of {action.name} could not be stored: {reason}", details={"reason": reason}
+    )
+
+
+async def _fitted_text(fields: dict[str, Any], ctx: ToolContext) -> dict[str, Any]:
+    """Return the text of a page as kind `browser` returns it: the markdown alone, a long one as an
+    artifact.
+
+    Raises:
+        ReadabilityTooLarge: It exceeds the limit.
+    """
+    text = fields.pop("text", None)
+    markdown = fields.get("markdown", text)
+    if not isinstance(markdown, str):
+        return fields
+    data = markdown.encode()
+    fields |= {"contentLengthBytes": len(data)}
+    if is_inline(len(data)):
+        return {**fields, "markdown": markdown}
+    artifact_id = await ctx.save_artifact(data, name="page.md", mime_type="text/markdown")
+    del fields["markdown"]
+    return {**fields, "artifactId": artifact_id, "truncated": True}

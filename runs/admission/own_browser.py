@@ -1,0 +1,141 @@
+"""Calls in a person's own browser: the browser as their target, and when policy asks by default.
+
+Unless a rule says otherwise, a person confirms the first change that a task makes on each origin,
+and each submit, upload and acceptance of a dialog. What an element is, and which page it is on, is
+as the newest observation of the tab shows it; what no observation shows counts as a submit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from decisions.authorization.authorize import ToolCallRequest
+from decisions.authorization.policy import Verdict
+from decisions.models import Confirmation
+from runners.actions.catalogue import (
+    ACTIONS,
+    CLICK,
+    DRAG,
+    PRESS_KEY,
+    SELECT,
+    TYPE,
+    UPLOAD,
+)
+from runners.models import PluginClient
+from runners.targets.own_browsers import SELECTED, find_own_browser, state_of_browser
+from runners.targets.targets import Caller
+from runs.admission.shown_page import EndedStep, PageElement, find_element
+from runs.models import Run, Task, TaskOrigin
+
+CHANGES = frozenset(one.name for one in (CLICK, TYPE, SELECT, PRESS_KEY, DRAG, UPLOAD))
+ACTIVATING_KEYS = frozenset({"Enter", "Space"})  # with any modifier
+SUBMITS = " submits"  # the state of an element that submits its form, in an observation
+ORIGIN_CHARS = 300
+_DEFAULT = "default: own browser"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBrowser:
+    """The target of a call in a person's own browser."""
+
+    client: PluginClient
+    task_title: str
+
+
+def client_of_call(run: Run, tool: str) -> str | None:
+    """Return the paired browser in which a run performs this tool; None: not in one."""
+    selected = run.inputs.get(SELECTED)
+    return str(selected) if selected is not None and tool in ACTIONS else None
+
+
+def find_browser(run: Run, caller: Caller, client_id: str) -> OwnBrowser:
+    """Return the browser of a call.
+
+    Raises:
+        TargetNotFound: It is not the caller's, or was revoked.
+    """
+    client = find_own_browser(caller, client_id)
+    title = Task.objects.filter(id=run.task_id).values_list("title", flat=True).first()
+    return OwnBrowser(client, title or "")
+
+
+def with_browser_policy(
+    run: Run, request: ToolCallRequest, journal: Sequence[EndedStep]
+) -> ToolCallRequest:
+    """Return the request of a call in a person's own browser with what policy decides by: the
+    origin of the page, and the decision if no rule matches. On the run's database thread.
+    """
+    if request.tool not in CHANGES:
+        return replace(request, default=Verdict("allow", _DEFAULT))
+    element = find_element(run, request.args, journal)
+    origin = origin_of(element.url)
+    return replace(request, origin=origin, default=_default(run, request, element, origin))
+
+
+def _default(run: Run, request: ToolCallRequest, element: PageElement, origin: str) -> Verdict:
+    reason = _each_time(request.tool, request.args, element)
+    if reason:
+        return Verdict("confirm", _DEFAULT, f"{reason} In your own browser this is always asked.")
+    if not origin:
+        return Verdict("confirm", _DEFAULT, "It changes a page in your own browser.")
+    if TaskOrigin.objects.filter(task_id=run.task_id, origin=origin).exists():
+        return Verdict("allow", _DEFAULT)
+    return Verdict(
+        "confirm",
+        _DEFAULT,
+        f"It is the first change of this task on {origin}, in your own browser. Further changes"
+        " there are not asked, but for submits, uploads and accepted dialogs.",
+    )
+
+
+def _each_time(tool: str, args: Mapping[str, Any], element: PageElement) -> str:
+    """Return why a call is asked each time; empty if it is not."""
+    dialog = args.get("dialog")
+    key = str(args.get("key")).rpartition("+")[2]
+    is_click = tool == CLICK.name
+    cases = {
+        "It accepts a question of the page.": isinstance(dialog, Mapping)
+        and bool(dialog.get("accept")),
+        "It gives files to the page.": tool == UPLOAD.name,
+        "It submits what it types.": tool == TYPE.name and bool(args.get("submit")),
+        "The key may submit a form.": tool == PRESS_KEY.name and key in ACTIVATING_KEYS,
+        "It clicks something that no observation of the page shows.": is_click and not element.line,
+        "It submits a form.": is_click and SUBMITS in element.line,
+    }
+    return next((reason for reason, holds in cases.items() if holds), "")
+
+
+def origin_of(url: str) -> str:
+    """Return the origin of a page; empty for one that has none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"[:ORIGIN_CHARS]
+
+
+def allow_origin(run: Run, request: ToolCallRequest, confirmation: Confirmation) -> None:
+    """Record that a person confirmed a change on a page's origin: the task's further ones there are
+    not asked.
+    """
+    if run.task_id is None or not request.origin:
+        return
+    TaskOrigin.objects.bulk_create(
+        [
+            TaskOrigin(
+                task_id=run.task_id,
+                origin=request.origin,
+                decision_id=confirmation.decision_id,
+                at=datetime.now(UTC),
+            )
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def state_of(browser: OwnBrowser) -> str:
+    """Return the state of a browser as a target: for what a person confirms."""
+    return state_of_browser(browser.client)
