@@ -33,6 +33,7 @@ _LEFT_OUT = frozenset({"description", "default"})
 _DESCRIPTION_MAX = 150
 _ARGUMENT_MAX = 60  # characters of the description of an argument
 _SESSION: Schema = {"type": "string"}
+_TARGET: Schema = {"type": "string", "description": "plugin: work in the user's own browser."}
 # What holds for this toolset alone.
 _NOTES = {
     "task_start": (
@@ -88,6 +89,8 @@ def _input_schema(action: Action) -> Schema:
     }
     required = [name for name in schema.get("required", []) if name != "tabId"]
     fields = {**fields, "sessionId": _SESSION}
+    if action.name == TASK_START.name:
+        fields["targetId"] = _TARGET
     return {"type": "object", "properties": fields, "required": required}
 
 
@@ -119,13 +122,18 @@ def _plain(field: Mapping[str, Any], defs: Mapping[str, Any]) -> Schema:
 
 async def _call(name: str, call: McpToolCall) -> types.CallToolResult:
     args = dict(call.arguments)
-    session_id = args.pop("sessionId", None)
+    session_id, target_id = args.pop("sessionId", None), args.pop("targetId", None)
     connection = call.connection
-    goes_on = name != TASK_START.name or bool(args.get("reuseExistingTab"))
+    is_start = name == TASK_START.name
+    goes_on = not is_start or (bool(args.get("reuseExistingTab")) and target_id is None)
     if session_id is None and goes_on and connection is not None:
         session_id = connection.session_id
     done = await perform_action(
-        principal=call.principal, name=name, args=args, session_id=session_id
+        principal=call.principal,
+        name=name,
+        args=args,
+        session_id=session_id,
+        target_id=target_id,
     )
     if connection is not None:
         connection.session_id = done.session_id

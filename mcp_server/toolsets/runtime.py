@@ -15,7 +15,7 @@ from mcp_server.protocol.run_answers import brief_run, concise_run
 from mcp_server.tools.registry import McpTool, McpToolCall
 from mcp_server.tools.waiting_runs import wait_with_person
 from runs.api import contract
-from runs.direct_calls.browser_actions import agent_message
+from runs.direct_calls.run_messages import message_of_run
 from runs.queries import page_reader, runs, templates
 from runs.queries.run_lists import list_runs_of_call
 from runs.streaming import long_poll
@@ -43,8 +43,8 @@ async def run_task_template(call: McpToolCall) -> dict[str, Any]:
     """
     arguments = dict(call.arguments)
     brief = arguments.pop("brief", False)
-    message = await in_thread(
-        agent_message,
+    message, arguments["inputs"] = await in_thread(
+        message_of_run,
         principal=call.principal,
         session_id=arguments.get("sessionId"),
         template_id=arguments["templateId"],

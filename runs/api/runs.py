@@ -15,6 +15,7 @@ from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from runs.api import contract, openapi
+from runs.direct_calls.run_messages import message_of_run
 from runs.queries import runs, templates
 from runs.queries.run_lists import list_runs_of_call
 from runs.queries.visibility import visible_run
@@ -116,7 +117,13 @@ class RunsView(ApiView):
         same `idempotencyKey` again responds 200 with the first run and `deduplicated: true`.
         """
         call = await self.arguments_of_body(_SUBMIT)
-        answer = await submit_and_wait(principal=principal_of(request), call=call)
+        message, call["inputs"] = message_of_run(
+            principal=principal_of(request),
+            session_id=None,  # over REST, a run in a session is no part of the session's task
+            template_id=call["templateId"],
+            inputs=call["inputs"],
+        )
+        answer = await submit_and_wait(principal=principal_of(request), call=call, message=message)
         return _handle_of(answer)
 
 

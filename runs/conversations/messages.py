@@ -116,6 +116,8 @@ class UserMessage:
         if self.new_task is not None:
             self.new_task.selected_client_id = run.inputs.get(SELECTED)
         task = self._lock_or_insert_task()
+        if run.inputs.get(SELECTED) != task.selected_client_id:
+            raise InvalidInput(f"inputs.{SELECTED}: the task acts in another browser; omit it.")
         self.runs_ahead = run_ids_to_cancel(task.id)
         if self.runs_ahead and self.on_busy == "refuse":
             raise TaskBusy("A run of this task is running.", details={"runId": self.runs_ahead[-1]})

@@ -20,15 +20,17 @@ from decisions.infra.threads import in_thread
 from runners.actions.catalogue import ACTIONS, TASK_START
 from runners.browser_sessions import find_session
 from runners.invocation.arguments import check_args, further_scopes_of
+from runners.targets.own_browsers import ANY_OWN, SELECTED, choose_own_browser, is_own_browser
+from runners.targets.targets import Caller
 from runners.tools.base import Tool
 from runners.tools.registry import get_tool
 from runs.agent.first_call import start_event_data
 from runs.agent.journal_view import TAKEOVERS_ENDED
 from runs.conversations.errors import ActionUnfinished, PageTakenOver, SessionWaits
-from runs.conversations.messages import TEMPLATE as AGENT
 from runs.conversations.messages import UserMessage, new_task, title_of
 from runs.direct_calls.as_run import MAX_WAIT_S, START_MS, with_run_scopes
 from runs.direct_calls.refusals import recording_refusals
+from runs.direct_calls.run_messages import task_of_session
 from runs.models import TERMINAL, Run, Task, TaskStatus
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run
@@ -54,16 +56,24 @@ class ActionOutcome:
 
 
 async def perform_action(
-    *, principal: Principal, name: str, args: Mapping[str, Any], session_id: str | None
+    *,
+    principal: Principal,
+    name: str,
+    args: Mapping[str, Any],
+    session_id: str | None,
+    target_id: str | None = None,
 ) -> ActionOutcome:
     """Perform a browser action in a session and return its outcome with the page after it.
 
     Args:
         session_id: the session; without one `task_start` creates one.
+        target_id: for a new session, the caller's own browser: `plugin`, or a plc_… id.
 
     Raises:
         ToolNotFound: There is no such action.
-        InvalidInput: The arguments are invalid, or the action needs a session.
+        InvalidInput: The arguments are invalid, or the action needs a session, or has one and a
+            target.
+        TargetNotFound, NoBrowserPaired: As `own_browsers.choose_own_browser`.
         SessionNotFound, TrustNotAllowed: As `find_session`.
         Forbidden: The caller lacks the scope tools:write, or for an upload artifacts:read.
         PageTakenOver: A person has the page.
@@ -72,26 +82,11 @@ async def perform_action(
         PolicyDenied: Policy denies the run.
         RunNeedsConfirmation: A person has to confirm the action; then its run performs it.
     """
-    used_session_id, run_id = await in_thread(_submit, principal, name, args, session_id)
+    used_session_id, run_id = await in_thread(_submit, principal, name, args, session_id, target_id)
     wait_s = min(MAX_WAIT_S, _timeout_ms(name) / 1000 + 2)
     # A host that stops waiting cancels nothing: the action ends by itself.
     run = await wait_run(principal=with_run_scopes(principal), run_id=run_id, wait_s=wait_s)
     return ActionOutcome(used_session_id, run_id, _outcome_of(run))
-
-
-def agent_message(
-    *, principal: Principal, session_id: str | None, template_id: str, inputs: Mapping[str, Any]
-) -> UserMessage | None:
-    """Return the message with which a run of `agent_task` goes on in the task of a session; None
-    if the run is another one, or the session has no task.
-    """
-    if template_id != AGENT or session_id is None:
-        return None
-    task = _task_of(principal, session_id)
-    if task is None:
-        return None
-    goal = str(inputs.get("goal", ""))
-    return UserMessage(principal, task.id, goal, on_busy="refuse", session_id=session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +125,11 @@ class _Action:
 
 
 def _submit(
-    principal: Principal, name: str, args: Mapping[str, Any], session_id: str | None
+    principal: Principal,
+    name: str,
+    args: Mapping[str, Any],
+    session_id: str | None,
+    target_id: str | None,
 ) -> tuple[str, str]:
     """Submit the run of an action; return the ids of its session and of the run. Commits."""
     with recording_refusals(principal=principal, name=name):
@@ -142,21 +141,42 @@ def _submit(
         task = None
         if session_id is not None:
             find_session(principal, session_id)
-            task = _task_of(principal, session_id)
+            task = task_of_session(principal, session_id)
         known = {} if task is None else _known_state(task)
         _check(tool, args, known)
         if task is not None:
             _check_is_free(task)
         owner = with_run_scopes(principal)
+        known |= _chosen_browser(principal, target_id, task, session_id)
         if session_id is None:
             session_id = str(create_session(principal=owner, name=SESSION_NAME)["sessionId"])
         action = _Action(owner, name, args, session_id, task, known)
         try:
             return session_id, action.submit()
         except IntegrityError:  # a concurrent call created the session's task first
-            if task is not None or (task := _task_of(principal, session_id)) is None:
+            if task is not None or (task := task_of_session(principal, session_id)) is None:
                 raise
             return session_id, replace(action, task=task).submit()
+
+
+def _chosen_browser(
+    principal: Principal, target_id: str | None, task: Task | None, session_id: str | None
+) -> dict[str, Any]:
+    """Return the input with the person's own browser of a session, if it acts in one.
+
+    Raises:
+        InvalidInput: The target is no browser, or the session exists.
+        TargetNotFound, NoBrowserPaired: As `choose_own_browser`.
+    """
+    if task is not None and target_id is None:
+        return {SELECTED: task.selected_client_id} if task.selected_client_id else {}
+    if target_id is None:
+        return {}
+    if session_id is not None:
+        raise InvalidInput("targetId: only the task_start that begins a session chooses a browser.")
+    if not is_own_browser(target_id):
+        raise InvalidInput(f"targetId: it has to be {ANY_OWN}, or the plc_… id of your browser.")
+    return {SELECTED: choose_own_browser(Caller.of(principal), target_id).id}
 
 
 def _action_tool(name: str) -> Tool:
@@ -171,11 +191,6 @@ def _check(tool: Tool, args: Mapping[str, Any], known: Mapping[str, Any]) -> Non
     needs_tab = "tab_id" in ACTIONS[tool.name].parameters.model_fields
     tab = {"tabId": known.get("tabId") or 0} if needs_tab else {}
     check_args(tool, {**tab, **args})
-
-
-def _task_of(principal: Principal, session_id: str) -> Task | None:
-    tasks = Task.objects.filter(workspace_id=principal.workspace_id, session_id=session_id)
-    return tasks.first()
 
 
 def _known_state(task: Task) -> dict[str, Any]:

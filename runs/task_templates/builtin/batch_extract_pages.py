@@ -7,7 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
+from decisions.errors import InvalidInput
+from decisions.identity.principals import Principal
 from runners.browser.parameters import ExtractOptions
+from runners.targets.own_browsers import SELECTED, with_own_browser
+from runners.targets.targets import Caller
 from runners.tools.base import Closed
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
@@ -16,6 +20,11 @@ from runs.task_templates.outcomes import (
     common_error,
     next_actions,
     warnings_of_items,
+)
+from runs.task_templates.own_browser import (
+    SelectedClientId,
+    close_own_tabs,
+    read_in_own_browser,
 )
 from runs.task_templates.page_inputs import (
     CONTENT,
@@ -46,6 +55,14 @@ class BatchExtractPagesInputs(Closed):
     )
     concurrency: int = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
     on_http_error: OnHttpError = "fail"
+    target_id: str | None = Field(
+        default=None,
+        alias="targetId",
+        min_length=1,
+        max_length=64,
+        description="plugin, or a plc_… id: your own browser, as selectedClientId.",
+    )
+    selected_client_id: SelectedClientId = None
 
 
 @register
@@ -112,18 +129,41 @@ class BatchExtractPages(TaskTemplate):
         """Return the page, or the hosts and the number of pages."""
         return pages_of(inputs["urls"])
 
+    def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
+        """Return the inputs with the caller's own browser, if they choose one.
+
+        Raises:
+            InvalidInput: targetId is no browser.
+            TargetNotFound, NoBrowserPaired: As `own_browsers.with_own_browser`.
+        """
+        complete = with_own_browser(Caller.of(principal), inputs)
+        if "targetId" in complete:
+            raise InvalidInput("inputs.targetId: it has to be plugin, or a plc_… id.")
+        return complete
+
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return one reading step per URL, in the given order."""
-        return [StepPlan(f"read {url[:150]}", {"url": url}) for url in inputs["urls"]]
+        """Return one reading step per URL, in the given order; in the caller's own browser also one
+        that closes the tabs.
+        """
+        steps = [StepPlan(f"read {url[:150]}", {"url": url}) for url in inputs["urls"]]
+        return [*steps, StepPlan("close the tabs", {})] if SELECTED in inputs else steps
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
-        """Read one page."""
-        args = {"url": step.input["url"], **extract_of(ctx.inputs)}
-        page = kept_page(await ctx.call("read_page", args), len(ctx.inputs["urls"]))
-        return await check_http_status(page, ctx.inputs, ctx)
+        """Read one page, or close the tabs."""
+        if "url" not in step.input:
+            return await close_own_tabs(ctx)
+        count = len(ctx.inputs["urls"])
+        if SELECTED in ctx.inputs:
+            title = f"Continuity: {count} pages"
+            page = await read_in_own_browser(step.input["url"], ctx.inputs, ctx, group_title=title)
+        else:
+            args = {"url": step.input["url"], **extract_of(ctx.inputs)}
+            page = dict(await ctx.call("read_page", args))
+        return await check_http_status(kept_page(page, count), ctx.inputs, ctx)
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
         """Return every item, and a status by whether all, some or no pages were read."""
+        steps = [step for step in steps if "url" in step.input]
         items = [_item(step) for step in steps]
         succeeded = sum(step.succeeded for step in steps)
         failed = len(items) - succeeded
@@ -146,12 +186,12 @@ class BatchExtractPages(TaskTemplate):
         )
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
-        """Return the requested number of tabs."""
-        return int(inputs.get("concurrency", 3))
+        """Return the requested number of tabs; in the caller's own browser one."""
+        return 1 if SELECTED in inputs else int(inputs.get("concurrency", 3))
 
     def shares_steps(self, inputs: Mapping[str, Any]) -> bool:
-        """Share a batch of SHARED_URLS or more among the workers."""
-        return len(inputs["urls"]) >= SHARED_URLS
+        """Share a batch of SHARED_URLS or more among the workers, not one in a single browser."""
+        return SELECTED not in inputs and len(inputs["urls"]) >= SHARED_URLS
 
     def prefers_sync(self, inputs: Mapping[str, Any]) -> bool:
         """Wait for up to SYNC_URLS pages."""
