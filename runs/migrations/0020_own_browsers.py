@@ -20,10 +20,15 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField()),
             ],
         ),
-        migrations.AddField(
-            model_name='task',
-            name='selected_client_id',
-            field=models.CharField(max_length=64, null=True),
+        # The column exists: 0015 removed it from the models alone.
+        migrations.SeparateDatabaseAndState(
+            state_operations=[
+                migrations.AddField(
+                    model_name='task',
+                    name='selected_client_id',
+                    field=models.CharField(max_length=128, null=True),
+                ),
+            ]
         ),
         migrations.AddIndex(
             model_name='task',

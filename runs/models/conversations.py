@@ -58,7 +58,7 @@ class Task(models.Model):
     target_id = models.CharField(max_length=128, null=True)
     key = models.CharField(max_length=255, null=True)
     session_id = models.CharField(max_length=64, null=True, unique=True)
-    selected_client_id = models.CharField(max_length=64, null=True)
+    selected_client_id = models.CharField(max_length=128, null=True)
     used_browser = models.BooleanField(default=False)
     last_seq = models.IntegerField(default=0)
     messages_count = models.IntegerField(default=0)
