@@ -34,7 +34,7 @@ from runners.errors import (
     ToolTimeout,
 )
 from runners.network.address import check_address
-from runners.plugin.browser import PluginBrowser
+from runners.own_browsers import PluginBrowser
 from runners.plugin.dispatch import PluginAction, PluginReply, collect_reply, perform_on_client
 from runners.plugin.errors import PluginAckTimeout, PluginExecTimeout, PluginOffline
 from runners.tools.base import Closed, Effect, ToolCall, ToolContext, ToolResult

@@ -11,7 +11,7 @@ from django.db import connection
 
 from decisions.infra.preconditions import Precondition
 from runners.models import ExecutionTarget, PluginClient
-from runners.targets.own_browsers import is_own_browser, state_of_browser
+from runners.own_browsers import is_own_browser, state_of_browser
 from runners.targets.targets import Caller
 
 _CACHE_MAX = 128

@@ -18,7 +18,7 @@ from runners.trust import TrustLevel
 if TYPE_CHECKING:
     from runners.browser.session.session import OpenBrowserSession
     from runners.gateway.request import RunnerTarget
-    from runners.plugin.browser import PluginBrowser
+    from runners.own_browsers import PluginBrowser
     from runners.workspace.workspace import ProjectWorkspace
 
 

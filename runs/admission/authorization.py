@@ -17,8 +17,8 @@ from decisions.security.masking import Masker
 from runners.errors import PageLost, ToolFailed
 from runners.invocation.step_call import StepCall
 from runners.models import ExecutionTarget
+from runners.own_browsers import is_own_browser
 from runners.targets.cache import target_state
-from runners.targets.own_browsers import is_own_browser
 from runners.targets.runner_endpoint import find_runner
 from runners.targets.targets import Caller
 from runners.targets.workspaces import find_target

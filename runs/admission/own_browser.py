@@ -26,7 +26,7 @@ from runners.actions.catalogue import (
     UPLOAD,
 )
 from runners.models import PluginClient
-from runners.targets.own_browsers import SELECTED, find_own_browser, state_of_browser
+from runners.own_browsers import SELECTED, find_own_browser, state_of_browser
 from runners.targets.targets import Caller
 from runs.admission.shown_page import EndedStep, PageElement, find_element
 from runs.models import Run, Task, TaskOrigin

@@ -21,8 +21,8 @@ Observed = tuple[Any, Mapping[str, Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class PageElement:
-    """What an action works on: the address of the page, and the line of the element that it names
-    by clickId; empty where no observation has it.
+    """What an action works on: the address of the page, and the whole line of the element that it
+    names by clickId, or all that look like it; empty where no observation has it.
     """
 
     url: str
@@ -81,7 +81,7 @@ def find_element(run: Run, args: Mapping[str, Any], journal: Sequence[EndedStep]
         if tab != args.get("tabId"):
             continue
         url = url or str(page.get("url") or "")
-        line = line or _line_of(args.get("clickId"), page)
+        line = line or " or ".join(_lines_of(args.get("clickId"), page))
         if not is_continued:
             break
     return PageElement(url, line)
@@ -100,11 +100,16 @@ def _line_of(number: Any, page: Mapping[str, Any]) -> str:
     """Return the line of the element with this clickId; all, if a text of the page looks like it.
     The star of a new element is left out.
     """
-    if not isinstance(number, int | float):
-        return ""
-    line = re.compile(rf"\[{int(number)}\]\*? .+")
-    found = [match[0][:LINE_CHARS] for match in line.finditer(str(page.get("text", "")))]
+    found = [line[:LINE_CHARS] for line in _lines_of(number, page)]
     return " or ".join(one.replace("]* ", "] ", 1) for one in found[:3])
+
+
+def _lines_of(number: Any, page: Mapping[str, Any]) -> list[str]:
+    """Return all lines that look like that of the element with this clickId, whole."""
+    if not isinstance(number, int | float):
+        return []
+    line = re.compile(rf"\[{int(number)}\]\*? .+")
+    return [match[0] for match in line.finditer(str(page.get("text", "")))]
 
 
 def _observations(run: Run, journal: Sequence[EndedStep]) -> Iterator[Observed]:

@@ -17,8 +17,8 @@ from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.infra.preconditions import Precondition, all_hold
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
+from runners.own_browsers import is_still_own
 from runners.targets.cache import cache_target, cached_target, is_unchanged
-from runners.targets.own_browsers import is_still_own
 from runs.admission.authorization import (
     authorize_cached,
     authorize_call,

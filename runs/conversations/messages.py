@@ -14,7 +14,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
 from decisions.validation.json_output import json_digest
-from runners.targets.own_browsers import SELECTED
+from runners.own_browsers import SELECTED
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.message_queue import lock_task, run_ids_to_cancel
 from runs.conversations.run_changes import message_event

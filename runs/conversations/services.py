@@ -15,7 +15,7 @@ from decisions.authorization.authorize import admit_call, tool_call_request, use
 from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation
-from runners.targets.own_browsers import SELECTED, split_choice
+from runners.own_browsers import SELECTED, split_choice
 from runners.targets.targets import Caller
 from runs.conversations.message_queue import (
     hold_back,

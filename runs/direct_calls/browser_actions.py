@@ -20,7 +20,7 @@ from decisions.infra.threads import in_thread
 from runners.actions.catalogue import ACTIONS, TASK_START
 from runners.browser_sessions import find_session
 from runners.invocation.arguments import check_args, further_scopes_of
-from runners.targets.own_browsers import ANY_OWN, SELECTED, choose_own_browser, is_own_browser
+from runners.own_browsers import ANY_OWN, SELECTED, choose_own_browser, is_own_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Tool
 from runners.tools.registry import get_tool

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from decisions.identity.principals import Principal
-from runners.targets.own_browsers import SELECTED, is_own_browser
+from runners.own_browsers import SELECTED, is_own_browser
 from runs.conversations.messages import TEMPLATE as AGENT
 from runs.conversations.messages import UserMessage, new_task, title_of
 from runs.models import Task

@@ -20,7 +20,7 @@ from decisions.infra.clock import now_ms
 from decisions.security.logs import hiding
 from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
-from runners.targets.own_browsers import SELECTED
+from runners.own_browsers import SELECTED
 from runners.tools.base import Effect
 from runs.admission.first_call import FirstCall, admit_first_call, planned_call, start_events
 from runs.execution.event_buffer import EventBuffer, stored_bytes

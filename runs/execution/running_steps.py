@@ -22,7 +22,7 @@ from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed, ToolTimeout
 from runners.invocation.event_loop import get_loop
-from runners.targets.own_browsers import SELECTED
+from runners.own_browsers import SELECTED
 from runners.tools.base import Effect
 from runners.tools.registry import is_workspace_tool
 from runs.admission.first_call import FirstCall

@@ -27,8 +27,7 @@ from runners.invocation.arguments import check_args
 from runners.invocation.fallback import RemoteCall, falls_back, local_tool
 from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.step_call import StepCall
-from runners.plugin.browser import PluginBrowser
-from runners.targets.own_browsers import is_own_browser
+from runners.own_browsers import PluginBrowser, is_own_browser
 from runners.tools.base import Effect, ToolCall, ToolContext, ToolResult
 from runners.workspace.workspace import ProjectWorkspace
 from runs.admission.authorization import (

@@ -79,6 +79,7 @@ SCOPED: dict[str, dict[str, str]] = {
 }
 OPEN = {
     "api/v1/artifacts/upload/<id:ticket>": "its ticket is the credential",
+    "api/v1/artifacts/file/<id:ticket>": "its ticket is the credential",
     "": "redirects to the admin",
     "healthz": "returns only that the process runs",
     "readyz": "returns only which part is unavailable",

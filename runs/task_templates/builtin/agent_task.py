@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation.step_call import StepCall
-from runners.targets.own_browsers import with_own_browser
+from runners.own_browsers import with_own_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Closed
 from runners.tools.registry import get_tool

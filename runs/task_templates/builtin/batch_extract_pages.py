@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.browser.parameters import ExtractOptions
-from runners.targets.own_browsers import SELECTED, with_own_browser
+from runners.own_browsers import SELECTED, with_own_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Closed
 from runs.models import RunStatus

@@ -15,7 +15,7 @@ from decisions.identity.principals import Principal
 from runners.actions.catalogue import ACTIONS, OBSERVE, SWITCH_TAB, TASK_START, TASK_STOP
 from runners.actions.errors import InvalidTaskTab, TaskTabClosed
 from runners.actions.retries import with_retry
-from runners.targets.own_browsers import with_own_browser
+from runners.own_browsers import with_own_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Closed, Effect, ToolResult
 from runs.agent.first_call import end_event_data, ending_event, start_event_data

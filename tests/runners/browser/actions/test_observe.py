@@ -35,8 +35,8 @@ Please read the help first.
 Colour:
 [9] radio "Red"
 [10] input "Date" = "" placeholder "YYYY-MM-DD"
-[11] button "Save" disabled
-[12] button "Send"
+[11] button "Save" submits disabled
+[12] button "Send" submits
 Name | Age
 Ann | 23
 [13] button "Edit"

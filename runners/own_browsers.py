@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, QuerySet
 
@@ -16,7 +16,9 @@ from decisions.errors import Conflict, InvalidInput, TargetNotFound
 from decisions.infra.preconditions import Precondition
 from decisions.validation.storable import storable_text
 from runners.models import PluginClient, TargetKind
-from runners.targets.targets import Caller
+
+if TYPE_CHECKING:
+    from runners.targets.targets import Caller
 
 ANY_OWN = TargetKind.PLUGIN.value  # the target id for "one of my browsers"
 ID_PREFIX = "plc_"
@@ -30,9 +32,25 @@ class NoBrowserPaired(Conflict):
     code = "PLUGIN_OFFLINE"
     retryable = True
     recovery = (
-        "Install the Continuity extension in the browser and pair it (docs/plugin.md), or omit the"
-        " target: then the worker's own browser is used."
+        "Install the Continuity extension in the browser and pair it (docs/own-browser.md), or omit"
+        " the target: then a browser of the worker is used."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PluginBrowser:
+    """The paired browser that performs a call, and what the call is for it.
+
+    Attributes:
+        action_id: the idempotency key of the call in the browser.
+        is_sent: an earlier worker may have sent the action: only its result is collected.
+    """
+
+    client_id: str
+    task_id: str
+    task_title: str
+    action_id: str
+    is_sent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
