@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0019_task_sessions'),
+        ('runs', '0020_subjects_and_terms'),
     ]
 
     operations = [
