@@ -111,7 +111,7 @@ def test_a_submit_is_asked_each_time(
 ) -> None:
     run = start()
     TaskOrigin.objects.create(
-        task_id=run.task_id, origin="https://shop.example", decision_id=1, at=run.created_at
+        task_id=str(run.task_id), origin="https://shop.example", decision_id=1, at=run.created_at
     )
     model.script = [OPEN, asked, complete()]
     assert execute_run(run.id, worker).waiting_for["type"] == "confirmation"
