@@ -147,7 +147,9 @@ class _UploadBody(File):  # type: ignore[type-arg]
             if left < 0:
                 break
             yield piece
-        if left < 0 or (left and not self._is_limit):
+        if self._is_limit:
+            left = min(left, 0)
+        if left:
             most = "at most " if self._is_limit else ""
             raise InvalidInput(f"The body has to have {most}{self._announced} bytes, as announced.")
 

@@ -111,15 +111,14 @@ class CallerPolicy:
         if self.by_tool:
             targets = {"", target_id or ""}
             is_own_browser = target_id is not None and target_id.startswith(BROWSER_PREFIX)
-            if is_own_browser:
-                targets.add(OWN_BROWSERS)
+            targets |= {OWN_BROWSERS} if is_own_browser else set()
             found = [
                 rule
                 for rule in (*self.by_tool.get(tool, ()), *self.by_tool.get(ANY_TOOL, ()))
-                if rule.scope_id in self.callers
-                and rule.target_id in targets
-                and not (is_own_browser and rule.allows_anywhere)
+                if rule.scope_id in self.callers and rule.target_id in targets
             ]
+            if is_own_browser:
+                found = [rule for rule in found if not rule.allows_anywhere]
             if found:
                 return _winner(found)
         return default or _default(tool, None if is_builtin else target_id)

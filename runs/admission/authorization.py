@@ -87,7 +87,9 @@ def authorize_cached(request: ToolCallRequest) -> Authorization | None:
     """Return the authorization of a call that the cached policy allows, without a query; None for
     any other decision, or where a person may have been asked about the call.
     """
-    if request.may_have_confirmation or is_own_browser(request.target_id):
+    if request.may_have_confirmation:
+        return None
+    if is_own_browser(request.target_id):
         return None
     policy = cached_policy(
         principal_id=request.principal_id,
