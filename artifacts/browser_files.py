@@ -12,7 +12,12 @@ from typing import IO, Any
 from django.conf import settings
 
 from artifacts.storage.blobs import blob_storage, open_blob, write_blob
-from artifacts.storage.staging import UPLOAD_PATH, create_result_ticket, staging_name
+from artifacts.storage.staging import (
+    RESULT_PREFIX,
+    UPLOAD_PATH,
+    create_result_ticket,
+    staging_name,
+)
 from decisions.errors import ArtifactNotFound, InvalidInput
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
@@ -44,7 +49,7 @@ class ResultUpload:
 
 def open_result_upload() -> ResultUpload:
     """Return a new address for the result of an action; nothing is written."""
-    upload_id, expires_at = new_id("upl_"), datetime.now(UTC) + TIME_TO_SEND
+    upload_id, expires_at = new_id(RESULT_PREFIX), datetime.now(UTC) + TIME_TO_SEND
     ticket = create_result_ticket(upload_id, MAX_BYTES, expires_at)
     return ResultUpload(upload_id, settings.PUBLIC_URL + UPLOAD_PATH + ticket, expires_at)
 

@@ -15,7 +15,7 @@ from decisions.security.keys import mac, mac_matches
 
 UPLOAD_PATH = "/api/v1/artifacts/upload/"  # of the endpoint that receives the bytes
 FOLDER = "uploads"
-_UPLOAD, _RESULT = "upload", "upload of a result"  # purposes of the tickets' MACs
+RESULT_PREFIX = "res_"  # of the ids of uploads of results
 COMPLETING = timedelta(minutes=10)  # an expired upload may still be in the middle of completion
 
 
@@ -34,32 +34,28 @@ class Ticket:
 
 def create_ticket(upload: ArtifactUpload) -> str:
     """Return the ticket of an upload, which permits sending the bytes until the upload expires."""
-    return _signed(_UPLOAD, upload.id, upload.size_bytes, upload.expires_at)
+    return _signed(upload.id, upload.size_bytes, upload.expires_at)
 
 
 def create_result_ticket(upload_id: str, max_bytes: int, expires_at: datetime) -> str:
     """Return the ticket for the result of a browser action, whose size is not known yet."""
-    return _signed(_RESULT, upload_id, max_bytes, expires_at)
+    return _signed(upload_id, max_bytes, expires_at)
 
 
-def _signed(purpose: str, upload_id: str, size_bytes: int, expires_at: datetime) -> str:
+def _signed(upload_id: str, size_bytes: int, expires_at: datetime) -> str:
     claims = f"{upload_id}.{size_bytes}.{int(expires_at.timestamp())}"
-    return f"{claims}.{mac(purpose, claims.encode())}"
+    return f"{claims}.{mac('upload', claims.encode())}"
 
 
 def read_ticket(text: str) -> Ticket | None:
     """Return a ticket, or None if its signature is invalid or it has expired."""
     claims, _, proof = text.rpartition(".")
-    if not claims.isascii():
-        return None
-    valid = (one for one in (_UPLOAD, _RESULT) if mac_matches(one, claims.encode(), proof))
-    purpose = next(valid, None)
-    if purpose is None:
+    if not claims.isascii() or not mac_matches("upload", claims.encode(), proof):
         return None
     upload_id, size_bytes, expires = claims.rsplit(".", 2)
     if int(expires) <= datetime.now(UTC).timestamp():
         return None
-    return Ticket(upload_id, int(size_bytes), is_result=purpose == _RESULT)
+    return Ticket(upload_id, int(size_bytes), is_result=upload_id.startswith(RESULT_PREFIX))
 
 
 def staging_name(upload_id: str) -> str:

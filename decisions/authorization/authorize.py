@@ -98,8 +98,10 @@ class ToolCallRequest:
         """
         if not self.target_state:
             return self.digests
-        origin = [self.origin] if self.origin else []
-        return _digests("subject", self.tool, self.target_id, self.args, self.target_state, *origin)
+        if self.origin:
+            on_page = self.target_state, self.origin
+            return _digests("subject", self.tool, self.target_id, self.args, *on_page)
+        return _digests("subject", self.tool, self.target_id, self.args, self.target_state)
 
     @property
     def call_keys(self) -> tuple[str, ...]:
