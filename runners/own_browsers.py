@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, QuerySet
@@ -16,6 +16,7 @@ from decisions.errors import Conflict, InvalidInput, TargetNotFound
 from decisions.infra.preconditions import Precondition
 from decisions.validation.storable import storable_text
 from runners.models import PluginClient, TargetKind
+from runners.plugin.pairing.selectors import is_connected
 
 if TYPE_CHECKING:
     from runners.targets.targets import Caller
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 ANY_OWN = TargetKind.PLUGIN.value  # the target id for "one of my browsers"
 ID_PREFIX = "plc_"
 SELECTED = "selectedClientId"  # of inputs and tasks: the browser that their actions use
-SEEN_WITHIN = timedelta(seconds=60)  # a connected browser sends something every 20 s
 
 
 class NoBrowserPaired(Conflict):
@@ -104,14 +104,6 @@ def choose_own_browser(caller: Caller, wanted: str) -> PluginClient:
         raise NoBrowserPaired("You have paired no browser.")
     connected = [client for client in clients if is_connected(client)]
     return (connected or clients)[0]
-
-
-def is_connected(client: PluginClient) -> bool:
-    """Tell whether a browser is connected. One whose web process was killed keeps its connection,
-    so it must have been seen lately too.
-    """
-    is_seen = client.last_seen_at > datetime.now(UTC) - SEEN_WITHIN
-    return client.connection_id is not None and is_seen
 
 
 def split_choice(caller: Caller, target_id: str | None, selected: str | None) -> BrowserChoice:

@@ -62,11 +62,6 @@ class PluginReply:
     error: Mapping[str, Any] | None = None
 
 
-async def collect_reply(action_id: str, *, wait_s: float) -> PluginReply | None:
-    """Return the reply to an action that an earlier worker sent; None if there is none in time."""
-    return None
-
-
 async def perform_on_client(action: PluginAction) -> PluginReply:
     """Perform an action in a paired browser and return what the browser answered.
 
