@@ -46,13 +46,13 @@ class ArtifactStateFilter(EndedFilter):
 class ArtifactTypeFilter(SimpleListFilter):
     """Filter by the MIME type."""
 
-    title = "type"
+    title = _("type")
     parameter_name = "type"
     prefixes = {"picture": "image/", "text": "text/", "json": "application/json"}
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
         """Return the types."""
-        return [("picture", "Images"), ("text", "Text"), ("json", "JSON")]
+        return [("picture", str(_("Images"))), ("text", str(_("Text"))), ("json", "JSON")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the artifacts of the chosen type."""
@@ -77,7 +77,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
     list_filter = (ArtifactTypeFilter, ArtifactStateFilter, WorkspaceFilter, TimeFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id",)
-    search_help_text = "art_… or run_… id, or a SHA-256"
+    search_help_text = _("art_… or run_… id, or a SHA-256")
     change_form_template = "admin/artifacts/page.html"
 
     def get_search_results(
@@ -182,7 +182,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
 
     # --- columns --------------------------------------------------------------------------------
 
-    @admin.display(description="Name")
+    @admin.display(description=_("Name"))
     def display_name(self, row: Artifact) -> SafeString:
         """Return the name, with a thumbnail for an image."""
         name = shorten(row.name, 60)
@@ -192,22 +192,22 @@ class ArtifactAdmin(ReadOnlyAdmin):
         image = format_html('<img class="cty-thumb" loading="lazy" alt="" src="{}">', src)
         return format_html('<span class="cty-named">{} {}</span>', image, name)
 
-    @admin.display(description="Size")
+    @admin.display(description=_("Size"))
     def display_size(self, row: Artifact) -> str:
         """Return the size with its unit."""
         return size(row.size_bytes)
 
-    @admin.display(description="Run")
+    @admin.display(description=_("Run"))
     def display_run(self, row: Artifact) -> SafeString:
         """Return the run that created the artifact, as a link."""
         return link_to("run", row.run_id)
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, row: Artifact) -> SafeString:
         """Return when the artifact was created."""
         return moment(row.created_at)
 
-    @admin.display(description="Expires")
+    @admin.display(description=_("Expires"))
     def display_expires_at(self, row: Artifact) -> SafeString:
         """Return when the bytes are deleted, or that they are."""
         if row.expired_at is not None:

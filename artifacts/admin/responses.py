@@ -11,6 +11,7 @@ from typing import IO, Any
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
 
 from artifacts.api.downloads import ByteRange, FileChunks, headers_of, safe_name
 from artifacts.models import Artifact
@@ -44,7 +45,7 @@ def image_response(row: Artifact, file: IO[Any]) -> HttpResponse:
         data = file.read(INLINE_MAX + 1)
     mime_type = image_type(data[:16])
     if mime_type is None or len(data) > INLINE_MAX:
-        message = "This artifact cannot be shown as an image. Download it instead."
+        message = _("This artifact cannot be shown as an image. Download it instead.")
         return HttpResponse(message, status=415, content_type="text/plain; charset=utf-8")
     name = content_disposition_header(False, safe_name(row.name)) or "inline"
     # The content of an artifact id never changes, so the browser may cache it.

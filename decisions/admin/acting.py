@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from django.contrib import messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from decisions.identity.principals import Principal, admin_id, admin_principal
 
@@ -34,6 +35,8 @@ def rows_of_action(request: HttpRequest, selected: QuerySet[Row]) -> list[Row]:
     """Return the selected rows of a list action; none, with a message, if they are too many."""
     rows = list(selected[: ACTION_ROWS + 1])
     if len(rows) > ACTION_ROWS:
-        messages.error(request, f"Select at most {ACTION_ROWS} rows; nothing was done.")
+        messages.error(
+            request, _("Select at most %(count)s rows; nothing was done.") % {"count": ACTION_ROWS}
+        )
         return []
     return rows

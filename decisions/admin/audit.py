@@ -34,6 +34,7 @@ from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry, AuditSeal
 from decisions.presentation.formatting import one_line, pretty_json
 from decisions.presentation.html import code, link_about, link_to, moment, pill
+from decisions.presentation.words import word
 
 # Distinct values by one index lookup per value; a DISTINCT would read the whole log.
 _DISTINCT_SQL = """
@@ -46,7 +47,7 @@ SELECT value FROM distinct_values WHERE value IS NOT NULL LIMIT 200
 """
 _REFUSAL_SUFFIXES = (".refused", ".sign_in_failed", ".sign_in_throttled", ".denied")
 _UNREADABLE = format_html('<span class="cty-dim">{}</span>', "unreadable")
-_UNSEALED_HINT = (
+_UNSEALED_HINT = _(
     "The scheduler seals a row about a second after it is committed;"
     " it never seals a row whose MAC is wrong."
 )
@@ -80,7 +81,7 @@ class ActionFilter(ChoiceFilter):
 class ToolFilter(SimpleListFilter):
     """Filter by the tool named in a row's metadata."""
 
-    title = "tool"
+    title = _("tool")
     parameter_name = "tool"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
@@ -104,12 +105,12 @@ class AuditTimeFilter(TimeFilter):
 class RefusalFilter(SimpleListFilter):
     """Filter for refused calls and failed sign-ins."""
 
-    title = "outcome"
+    title = _("outcome")
     parameter_name = "outcome"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
         """Return the only choice."""
-        return [("refused", "Refusals only")]
+        return [("refused", str(_("Refusals only")))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows whose action records a refusal or a failed sign-in."""
@@ -136,7 +137,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_filter = (ActionFilter, ToolFilter, RefusalFilter, WorkspaceFilter, AuditTimeFilter)
     ordering = ("-id",)
     search_fields = ("resource_id",)
-    search_help_text = "An id, an action, a tool or an actor"
+    search_help_text = _("An id, an action, a tool or an actor")
     fields = (
         "display_time",
         "display_exact_time",
@@ -205,67 +206,67 @@ class AuditEntryAdmin(ReadOnlyAdmin):
             return queryset.filter(action=term), False
         return queryset.filter(resource_id=term), False
 
-    @admin.display(description="When")
+    @admin.display(description=_("When"))
     def display_time(self, entry: AuditEntry) -> SafeString:
         """Return the time relative to now."""
         return moment(entry.created_at) if entry.created_at else _UNREADABLE
 
-    @admin.display(description="Exact time")
+    @admin.display(description=_("Exact time"))
     def display_exact_time(self, entry: AuditEntry) -> str:
         """Return the time with microseconds."""
         return f"{entry.created_at:%Y-%m-%d %H:%M:%S.%f} UTC" if entry.created_at else _UNREADABLE
 
-    @admin.display(description="Action")
+    @admin.display(description=_("Action"))
     def display_action(self, entry: AuditEntry) -> SafeString:
         """Return the action as a coloured label; refusals are red."""
         refused = entry.action.endswith(_REFUSAL_SUFFIXES)
         return pill(entry.action, "failed" if refused else "neutral")
 
-    @admin.display(description="By")
+    @admin.display(description=_("By"))
     def display_actor(self, entry: AuditEntry) -> SafeString:
         """Return the actor, as a link where it has a page."""
         kind, separator, name = entry.actor.partition(":")
         if separator and kind in ("token", "worker"):
-            return format_html("{} {}", kind, link_to(kind, name))
+            return format_html("{} {}", word(kind), link_to(kind, name))
         return code(entry.actor)
 
-    @admin.display(description="Resource")
+    @admin.display(description=_("Resource"))
     def display_resource(self, entry: AuditEntry) -> SafeString:
         """Return the resource's type and id, as a link where it has a page."""
         return format_html(
             "{} {}", entry.resource_type, link_about(entry.resource_type, entry.resource_id)
         )
 
-    @admin.display(description="Metadata")
+    @admin.display(description=_("Metadata"))
     def display_metadata_line(self, entry: AuditEntry) -> SafeString:
         """Return the metadata on one line."""
         return format_html(
             '<span class="cty-dim cty-clip">{}</span>', one_line(entry.metadata, 110)
         )
 
-    @admin.display(description="Metadata")
+    @admin.display(description=_("Metadata"))
     def display_metadata(self, entry: AuditEntry) -> SafeString:
         """Return the complete metadata as JSON."""
         return format_html('<pre class="cty-pre">{}</pre>', pretty_json(entry.metadata))
 
-    @admin.display(description="MAC")
+    @admin.display(description=_("MAC"))
     def display_mac_check(self, entry: AuditEntry) -> SafeString:
         """Return whether the row's MAC is valid under this installation's keys."""
         if is_genuine(entry):
             return pill("valid: this installation wrote the row", "succeeded")
         return pill("invalid: the row was changed or inserted by other means", "failed")
 
-    @admin.display(description="Sealed")
+    @admin.display(description=_("Sealed"))
     def display_position(self, entry: AuditEntry) -> SafeString:
         """Return the row's position in the hash chain."""
         position = getattr(entry, "seal_position", None)
         if position is None:
             return format_html(
-                '<span class="cty-dim" title="{}">{}</span>', _UNSEALED_HINT, "not yet"
+                '<span class="cty-dim" title="{}">{}</span>', _UNSEALED_HINT, _("not yet")
             )
         return format_html('<span class="cty-num">{}</span>', f"{position:,}")
 
-    @admin.display(description="Hash")
+    @admin.display(description=_("Hash"))
     def display_hash(self, entry: AuditEntry) -> SafeString:
         """Return the hash of the row's seal."""
         return code(getattr(entry, "seal_hash", None) or "–")

@@ -20,6 +20,7 @@ from decisions.continuity.state import AXES, read_state
 from decisions.models import Evidence, Outcome, OutcomeStatus, User, UserObject
 from decisions.presentation.formatting import one_line, pretty_json, shorten
 from decisions.presentation.html import code, link_to, moment, pill
+from decisions.presentation.words import word
 
 ROWS_SHOWN = 50
 EMPTY = SafeString("–")
@@ -30,7 +31,7 @@ class UserRecordAdmin(ReadOnlyAdmin):
     """Base class for rows that belong to a user; the search takes a complete user id."""
 
     search_fields = ("user_id",)
-    search_help_text = "A complete user id or obj_… id"
+    search_help_text = _("A complete user id or obj_… id")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -44,7 +45,7 @@ class UserRecordAdmin(ReadOnlyAdmin):
             found = queryset.filter(pk=term) if self.model is UserObject else queryset.none()
         return found, False
 
-    @admin.display(description="User")
+    @admin.display(description=_("User"))
     def display_user(self, row: Any) -> SafeString:
         """Return the user id, as a link to this list filtered by the user."""
         return _list_link(self.model._meta.model_name or "", row.user_id, row.workspace_id)
@@ -53,7 +54,8 @@ class UserRecordAdmin(ReadOnlyAdmin):
 class ObjectTypeFilter(ChoiceFilter):
     """Filter objects by type: shell or success path."""
 
-    title = parameter_name = "type"
+    title = _("type")
+    parameter_name = "type"
     field = "object_type"
     options = (("shell", "Shell"), ("success_path", "Success path"))
 
@@ -61,12 +63,15 @@ class ObjectTypeFilter(ChoiceFilter):
 class OutcomeFilter(admin.SimpleListFilter):
     """Filter by the reported status."""
 
-    title = "outcome"
+    title = _("outcome")
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Return the three statuses of S2, and pending."""
-        return [*((str(v), str(label)) for v, label in OutcomeStatus.choices), ("none", "Pending")]
+        return [
+            *((str(v), str(label)) for v, label in OutcomeStatus.choices),
+            ("none", str(_("Pending"))),
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows with the chosen value."""
@@ -101,41 +106,45 @@ class UserObjectAdmin(UserRecordAdmin):
         numbered: QuerySet[Any] = rows.annotate(newest=Max("versions__version"))
         return numbered
 
-    @admin.display(description="Type")
+    @admin.display(description=_("Type"))
     def display_type(self, row: UserObject) -> SafeString:
         """Return the type as a label."""
         return pill(row.object_type.replace("_", " "), "neutral")
 
-    @admin.display(description="Id")
+    @admin.display(description=_("Id"))
     def display_id(self, row: UserObject) -> SafeString:
         """Return the id."""
         return code(row.id)
 
-    @admin.display(description="Version")
+    @admin.display(description=_("Version"))
     def display_version(self, row: Any) -> int:
         """Return the number of the newest version."""
         return int(row.newest)
 
-    @admin.display(description="Written")
+    @admin.display(description=_("Written"))
     def display_written_at(self, row: UserObject) -> SafeString:
         """Return when the newest version was written."""
         return moment(row.updated_at)
 
-    @admin.display(description="Versions")
+    @admin.display(description=_("Versions"))
     def display_versions(self, row: UserObject) -> SafeString:
         """Return the newest versions, the current one unfolded."""
         newest = row.versions.order_by("-version")[:ROWS_SHOWN]
         return format_html_join(
             "",
-            '<details class="cty-fold" {}><summary>Version {} · {} · confidence {},'
-            ' validity {} · by {}</summary><pre class="cty-pre">{}</pre></details>',
+            '<details class="cty-fold" {}><summary>{} {} · {} · {} {}, {} {} · {} {}</summary>'
+            '<pre class="cty-pre">{}</pre></details>',
             (
                 (
                     "open" if one.is_current else "",
+                    _("Version"),
                     one.version,
                     moment(one.created_at),
-                    one.confidence,
-                    one.validity,
+                    _("confidence"),
+                    word(one.confidence),
+                    _("validity"),
+                    word(one.validity),
+                    _("by"),
                     one.written_by,
                     pretty_json(one.payload),
                 )
@@ -180,62 +189,64 @@ class OutcomeAdmin(UserRecordAdmin):
     )
     readonly_fields = fields
 
-    @admin.display(description="Outcome")
+    @admin.display(description=_("Outcome"))
     def display_status(self, row: Outcome) -> SafeString:
         """Return the reported status, or `pending`."""
         return pill(row.status, _TONES[row.status]) if row.status else pill("pending", "queued")
 
-    @admin.display(description="Decision")
+    @admin.display(description=_("Decision"))
     def display_decision(self, row: Outcome) -> SafeString:
         """Return the decision as a link."""
         return link_to("decision", str(row.decision_id))
 
-    @admin.display(description="Note")
+    @admin.display(description=_("Note"))
     def display_note(self, row: Outcome) -> str:
         """Return the shortened note of the report."""
         return shorten(row.note, 80) or "–"
 
-    @admin.display(description="Caused by the system")
+    @admin.display(description=_("Caused by the system"))
     def display_system_caused(self, row: Outcome) -> str:
         """Return whether the report names the system as the cause."""
-        return "yes" if row.system_caused else "no"
+        return word("yes" if row.system_caused else "no")
 
-    @admin.display(description="Impact error")
+    @admin.display(description=_("Impact error"))
     def display_impact_error(self, row: Outcome) -> str:
         """Return the error of the impact forecast, 0..2."""
         return "–" if row.impact_error is None else f"{row.impact_error:.3f}"
 
-    @admin.display(description="Cost error")
+    @admin.display(description=_("Cost error"))
     def display_cost_error(self, row: Outcome) -> str:
         """Return actual minus expected cost."""
         return "–" if row.cost_error is None else f"{row.cost_error:+.2f}"
 
-    @admin.display(description="Reported")
+    @admin.display(description=_("Reported"))
     def display_reported_at(self, row: Outcome) -> SafeString:
         """Return when it was reported."""
         return moment(row.reported_at)
 
-    @admin.display(description="Expected")
+    @admin.display(description=_("Expected"))
     def display_expected(self, row: Outcome) -> SafeString:
         """Return the forecast."""
         return _json(row.forecast)
 
-    @admin.display(description="Actual")
+    @admin.display(description=_("Actual"))
     def display_actual(self, row: Outcome) -> SafeString:
         """Return the actual impact and cost."""
         return _json({"impact": row.actual_impact, "cost": row.actual_cost})
 
-    @admin.display(description="Proposed success path")
+    @admin.display(description=_("Proposed success path"))
     def display_proposal(self, row: Outcome) -> SafeString:
         """Return the success path that the caller proposed."""
         return _json(row.proposal) if row.proposal else EMPTY
 
-    @admin.display(description="State changes")
+    @admin.display(description=_("State changes"))
     def display_evidence(self, row: Outcome) -> SafeString:
         """Return the changes of the user's state after this decision."""
         changes = Evidence.objects.filter(decision_id=row.decision_id).order_by("id")[:ROWS_SHOWN]
         lines = format_html_join(
-            "", "<div>{} {} → {}</div>", ((e.axis, e.value_before, e.value_after) for e in changes)
+            "",
+            "<div>{} {} → {}</div>",
+            ((word(e.axis), e.value_before, e.value_after) for e in changes),
         )
         return lines or EMPTY
 
@@ -270,17 +281,17 @@ class EvidenceAdmin(UserRecordAdmin):
     )
     readonly_fields = fields
 
-    @admin.display(description="Change")
+    @admin.display(description=_("Change"))
     def display_change(self, row: Evidence) -> str:
         """Return the value before and after."""
         return f"{row.value_before:.3f} → {row.value_after:.3f}"
 
-    @admin.display(description="Decision")
+    @admin.display(description=_("Decision"))
     def display_decision(self, row: Evidence) -> SafeString:
         """Return the decision that caused the change, as a link."""
         return link_to("decision", str(row.decision_id)) if row.decision_id else EMPTY
 
-    @admin.display(description="When")
+    @admin.display(description=_("When"))
     def display_created_at(self, row: Evidence) -> SafeString:
         """Return when the evidence was recorded."""
         return moment(row.created_at)
@@ -292,9 +303,10 @@ def state_table(user: User) -> SafeString:
     state = read_state(Owner(workspace.tenant_id, workspace.id, user.user_id))
     rows = (
         (
-            axis,
+            word(axis),
             state.axes[axis].value,
             f"{state.axes[axis].value:.3f}",
+            _("confidence"),
             f"{state.axes[axis].confidence:.2f}",
             moment(state.axes[axis].updated_at),
             pill("main constraint", "waiting") if axis == state.main_constraint else "",
@@ -304,7 +316,7 @@ def state_table(user: User) -> SafeString:
     lines = format_html_join(
         "",
         '<tr><td>{}</td><td><meter min="0" max="1" value="{}"></meter></td><td>{}</td>'
-        '<td class="cty-dim">confidence {}</td><td>{}</td><td>{}</td></tr>',
+        '<td class="cty-dim">{} {}</td><td>{}</td><td>{}</td></tr>',
         rows,
     )
     return format_html('<table class="cty-axes">{}</table>', lines)
@@ -312,12 +324,16 @@ def state_table(user: User) -> SafeString:
 
 def record_links(user: User) -> SafeString:
     """Return links to the user's objects, outcomes and evidence."""
-    parts = (("userobject", "objects"), ("outcome", "outcomes"), ("evidence", "evidence"))
+    parts = (
+        ("userobject", _("Objects")),
+        ("outcome", _("Outcomes")),
+        ("evidence", _("Evidence")),
+    )
     return format_html_join(
         " · ",
         "{}",
         (
-            (_list_link(name, user.user_id, user.workspace_id, label=label),)
+            (_list_link(name, user.user_id, user.workspace_id, label=str(label)),)
             for name, label in parts
         ),
     )

@@ -34,6 +34,7 @@ from decisions.presentation.formatting import (
 )
 from decisions.presentation.html import code, link_to, moment, pill
 from decisions.presentation.visible_text import visible
+from decisions.presentation.words import word
 
 _TONES = {
     "waiting": "waiting",
@@ -54,7 +55,7 @@ decision_parts: list[Callable[[HttpRequest, Decision], SafeString]] = []
 class ConfirmationFilter(admin.SimpleListFilter):
     """Filter by the status of the confirmation."""
 
-    title = "confirmation"
+    title = _("confirmation")
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -120,7 +121,7 @@ class DecisionAdmin(ReadOnlyAdmin):
     list_filter = (ConfirmationFilter, DecisionKindFilter, WorkspaceFilter, TimeFilter)
     ordering = ("-id",)
     search_fields = ("id", "run_id", "user_id")
-    search_help_text = "A decision number, a run_… id or a user id"
+    search_help_text = _("A decision number, a run_… id or a user id")
     change_form_template = "admin/decisions/decision/page.html"
     list_before_template = "admin/decisions/decision/inbox.html"
     fields = ("display_created_at",)
@@ -183,7 +184,10 @@ class DecisionAdmin(ReadOnlyAdmin):
         except Refused as refusal:
             self.message_user(request, refusal.message, messages.WARNING)
         else:
-            message = f"Decision {decision_id} is {confirmation.status}."
+            message = _("Decision %(id)s is %(status)s.") % {
+                "id": decision_id,
+                "status": word(confirmation.status),
+            }
             message += " Its run requests a new one." if answer == RENEW else ""
             self.message_user(request, message, messages.SUCCESS)
 
@@ -233,12 +237,12 @@ class DecisionAdmin(ReadOnlyAdmin):
         parts = [part(request, decision) for part in decision_parts]
         return {**_page_context(decision), "decision_parts": parts}
 
-    @admin.display(description="Confirmation")
+    @admin.display(description=_("Confirmation"))
     def display_confirmation(self, decision: Decision) -> SafeString:
         """Return the status of the confirmation."""
         return state_pill(decision)
 
-    @admin.display(description="Call or message")
+    @admin.display(description=_("Call or message"))
     def display_subject(self, decision: Decision) -> SafeString:
         """Return the tool call with its arguments, or the chat message."""
         return format_html(
@@ -249,28 +253,28 @@ class DecisionAdmin(ReadOnlyAdmin):
             ),
         )
 
-    @admin.display(description="Caller")
+    @admin.display(description=_("Caller"))
     def display_caller(self, decision: Decision) -> SafeString:
         """Return the principal, and the user it acts for."""
         caller = _link_to_principal(decision.principal_id)
         return (
-            format_html("{} for {}", caller, visible(decision.user_id))
+            format_html(str(_("{} for {}")), caller, visible(decision.user_id))
             if decision.user_id
             else caller
         )
 
-    @admin.display(description="Run")
+    @admin.display(description=_("Run"))
     def display_run(self, decision: Decision) -> SafeString | str:
         """Return the run of the call, as a link."""
         return link_to("run", decision.run_id) if decision.run_id else "–"
 
-    @admin.display(description="Reason")
+    @admin.display(description=_("Reason"))
     def display_reason(self, decision: Decision) -> SafeString:
         """Return the reason, or the rule without one."""
         text = visible(shorten(decision.reason or decision.rule, 80))
         return format_html('<span class="cty-clip" title="{}">{}</span>', decision.rule, text)
 
-    @admin.display(description="Expires")
+    @admin.display(description=_("Expires"))
     def display_time_left(self, decision: Decision) -> SafeString | str:
         """Return the time left to decide."""
         confirmation = confirmation_of(decision)
@@ -278,7 +282,7 @@ class DecisionAdmin(ReadOnlyAdmin):
             return "–"
         return time_left(confirmation)
 
-    @admin.display(description="Requested")
+    @admin.display(description=_("Requested"))
     def display_created_at(self, decision: Decision) -> SafeString:
         """Return when the call was decided."""
         return moment(decision.created_at)
@@ -293,7 +297,7 @@ def state_pill(decision: Decision) -> SafeString:
 def title_of(decision: Decision) -> str:
     """Return a short title: the tool and its target, or the mode of a chat message."""
     if not decision.tool:
-        return f"chat: {decision.mode}"
+        return f"{word('chat')}: {word(decision.mode.replace('_', ' '))}"
     place = f" → {decision.target_id}" if decision.target_id else ""
     return visible(f"{decision.tool}{place}")
 
@@ -306,7 +310,7 @@ def message_of(decision: Decision, length: int) -> str:
 def time_left(confirmation: Confirmation) -> str:
     """Return the time left until the confirmation expires, such as `in 5 min`."""
     left = (confirmation.expires_at - datetime.now(UTC)).total_seconds()
-    return f"in {duration(max(0.0, left) * 1000)}"
+    return _("in %(time)s") % {"time": duration(max(0.0, left) * 1000)}
 
 
 def _page_context(decision: Decision) -> dict[str, Any]:
@@ -315,7 +319,7 @@ def _page_context(decision: Decision) -> dict[str, Any]:
     state = confirmation_state(confirmation)
     return {
         "decision": decision,
-        "title": f"Decision {decision.pk}",
+        "title": _("Decision %(id)s") % {"id": decision.pk},
         "subject": title_of(decision),
         "state": state_pill(decision),
         "is_waiting": state == "waiting",
@@ -347,7 +351,7 @@ def _rule(rule: str) -> SafeString | str:
 def _link_to_principal(principal_id: str) -> SafeString:
     kind, separator, name = principal_id.partition(":")
     if separator and kind == "token":
-        return format_html("token {}", link_to("token", name))
+        return format_html("{} {}", word("token"), link_to("token", name))
     return code(principal_id)
 
 

@@ -12,14 +12,16 @@ from typing import Any, ClassVar
 from django.contrib.admin import ModelAdmin, SimpleListFilter
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from decisions.models import Workspace
+from decisions.presentation.words import word
 
 _SPANS = {
-    "hour": ("Last hour", timedelta(hours=1)),
-    "day": ("Last 24 hours", timedelta(days=1)),
-    "week": ("Last 7 days", timedelta(days=7)),
-    "month": ("Last 30 days", timedelta(days=30)),
+    "hour": (_("Last hour"), timedelta(hours=1)),
+    "day": (_("Last 24 hours"), timedelta(days=1)),
+    "week": (_("Last 7 days"), timedelta(days=7)),
+    "month": (_("Last 30 days"), timedelta(days=30)),
 }
 
 
@@ -37,7 +39,7 @@ class ChoiceFilter(SimpleListFilter):
         self, request: HttpRequest, model_admin: ModelAdmin[Any]
     ) -> Iterable[tuple[str, str]]:
         """Return the options."""
-        return [(str(value), str(label)) for value, label in self.options]
+        return [(str(value), word(str(label))) for value, label in self.options]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows with the chosen value."""
@@ -47,7 +49,8 @@ class ChoiceFilter(SimpleListFilter):
 class EndedFilter(ChoiceFilter):
     """Keeps the rows whose time `field` is null with the first option, else those that have it."""
 
-    title = parameter_name = "state"
+    title = _("state")
+    parameter_name = "state"
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows with the chosen state."""
@@ -60,7 +63,7 @@ class EndedFilter(ChoiceFilter):
 class WorkspaceFilter(ChoiceFilter):
     """Filter by workspace; hidden while there is only one."""
 
-    title = "workspace"
+    title = _("workspace")
     parameter_name = "workspace"
     field = "workspace_id"
 
@@ -79,7 +82,7 @@ class WorkspaceFilter(ChoiceFilter):
 class TimeFilter(SimpleListFilter):
     """Filter by the time when the row was created."""
 
-    title = "time"
+    title = _("time")
     parameter_name = "time"
     field: ClassVar[str] = "created_at"
 
@@ -88,8 +91,8 @@ class TimeFilter(SimpleListFilter):
     ) -> Iterable[tuple[str, str]]:
         """Return the time ranges."""
         return [
-            *((key, label) for key, (label, _) in _SPANS.items()),
-            ("older", "Older than 30 days"),
+            *((key, str(label)) for key, (label, _) in _SPANS.items()),
+            ("older", str(_("Older than 30 days"))),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:

@@ -168,10 +168,10 @@ class OperatorAdmin(DjangoUserAdmin, AuditedAdmin):  # type: ignore[type-arg]
     fieldsets = (
         (None, {"fields": ("username", "password")}),
         (
-            "Permissions",
+            _("Permissions"),
             {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")},
         ),
-        ("Dates", {"fields": ("last_login", "date_joined")}),
+        (_("Dates"), {"fields": ("last_login", "date_joined")}),
     )
     readonly_fields = ("last_login", "date_joined")
 

@@ -33,7 +33,7 @@ class PrincipalForm(forms.ModelForm):  # type: ignore[type-arg]
         """Refuse invisible characters in a name, and normalize the user id as the APIs do."""
         data = super().clean() or {}
         if not str(data.get("name", "")).isprintable():
-            self.add_error("name", "Use printable characters only.")
+            self.add_error("name", _("Use printable characters only."))
         if "user_id" in data:
             try:
                 data["user_id"] = clean_user_id(data["user_id"])
@@ -94,12 +94,12 @@ class TenantAdmin(AddOnlyAdmin):
         workspace = ensure_workspace()
         return row.id, workspace.tenant_id, workspace.id
 
-    @admin.display(description="Id")
+    @admin.display(description=_("Id"))
     def display_id(self, tenant: Tenant) -> SafeString:
         """Return the id."""
         return code(tenant.id)
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, tenant: Tenant) -> SafeString:
         """Return when the row was created."""
         return moment(tenant.created_at)
@@ -122,17 +122,17 @@ class WorkspaceAdmin(AddOnlyAdmin):
         """Return the workspace's id, its tenant's id and its id again."""
         return row.id, row.tenant_id, row.id
 
-    @admin.display(description="Tenant")
+    @admin.display(description=_("Tenant"))
     def display_tenant(self, workspace: Workspace) -> SafeString:
         """Return the tenant as a link."""
         return link_to("tenant", workspace.tenant_id, label=workspace.tenant.name)
 
-    @admin.display(description="Id")
+    @admin.display(description=_("Id"))
     def display_id(self, workspace: Workspace) -> SafeString:
         """Return the id."""
         return code(workspace.id)
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, workspace: Workspace) -> SafeString:
         """Return when the row was created."""
         return moment(workspace.created_at)
@@ -148,7 +148,7 @@ class UserAdmin(AddOnlyAdmin):
     list_display = ("user_id", "display_workspace", "display_created_at")
     ordering = ("-id",)
     search_fields = ("user_id",)
-    search_help_text = "A complete user id"
+    search_help_text = _("A complete user id")
     fields = (
         "user_id",
         "display_workspace",
@@ -174,22 +174,22 @@ class UserAdmin(AddOnlyAdmin):
         """Return the user id and the ids of its tenant and workspace."""
         return row.user_id, row.workspace.tenant_id, row.workspace_id
 
-    @admin.display(description="Workspace")
+    @admin.display(description=_("Workspace"))
     def display_workspace(self, user: User) -> SafeString:
         """Return the workspace as a link."""
         return link_to("workspace", user.workspace_id, label=workspace_label(user.workspace))
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, user: User) -> SafeString:
         """Return when the user was first named by a caller."""
         return moment(user.created_at)
 
-    @admin.display(description="State")
+    @admin.display(description=_("State"))
     def display_state(self, user: User) -> SafeString:
         """Return the user's state as a table."""
         return state_table(user)
 
-    @admin.display(description="Records")
+    @admin.display(description=_("Records"))
     def display_records(self, user: User) -> SafeString:
         """Return links to the user's objects, outcomes and evidence."""
         return record_links(user)

@@ -22,6 +22,7 @@ from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
 from decisions.presentation.html import admin_url
+from decisions.presentation.words import lazy_word
 
 Row = TypeVar("Row", bound=Model)
 PART_HEADER = "X-Continuity-Part"  # static/continuity/refresh.js
@@ -71,6 +72,8 @@ class TitledAdmin(ModelAdmin):
     def __init__(self, model: type[Model], admin_site: AdminSite) -> None:
         super().__init__(model, admin_site)
         self.list_title = self.list_title or capfirst(self.opts.verbose_name_plural)
+        for field in model._meta.fields:  # the labels of columns that have no label of their own
+            field.verbose_name = lazy_word(field.verbose_name)
 
     def get_list_title(self, request: HttpRequest) -> str:
         """Return the title of the requested list; subclasses name filtered lists."""

@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.functional import Promise
 
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
@@ -24,7 +25,7 @@ class SecretCreationAdmin(ReadOnlyAdmin):
     """
 
     creation_form: type[forms.Form]
-    creation_title: str
+    creation_title: str | Promise
     creation_template: str
 
     def has_create_permission(self, request: HttpRequest) -> bool:

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext as _
 from unfold.forms import AuthenticationForm
 
 from decisions.audit.anonymous_events import record_anonymous
@@ -42,9 +43,9 @@ class SignInForm(AuthenticationForm):
         if self.wait_s:
             _record_failure("operator.sign_in_throttled", self.request)
             raise ValidationError(
-                "Too many tries. Wait %(wait)s, then try again.",
+                _("Too many tries. Wait %(wait)s s, then try again."),
                 code="throttled",
-                params={"wait": "1 second" if self.wait_s == 1 else f"{self.wait_s} seconds"},
+                params={"wait": self.wait_s},
             )
         cleaned: dict[str, Any] = super().clean()
         _limiter.end_try(counts)

@@ -17,6 +17,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
@@ -49,6 +50,7 @@ from decisions.identity.tokens import (
 from decisions.models import Token
 from decisions.presentation.formatting import shorten
 from decisions.presentation.html import admin_url, code, link_to, moment, pill
+from decisions.presentation.words import word
 
 _ACTS_FOR = "decisions_token_acts_for"
 _STATE_TONES = {
@@ -63,11 +65,11 @@ _NAME = r"\A[\w .@:+-]{1,128}\Z"
 def acts_for_field() -> forms.CharField:
     """Return the form field for the user ids that a token may act for."""
     return forms.CharField(
-        label="Acts for",
+        label=_("Acts for"),
         required=False,
         max_length=10_000,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text="The user ids, one per line. Empty: every user of the workspace.",
+        help_text=_("The user ids, one per line. Empty: every user of the workspace."),
     )
 
 
@@ -86,7 +88,7 @@ class TokenForm(forms.Form):
     name = forms.RegexField(
         _NAME,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Identifies the token in lists and in the audit log.",
+        help_text=_("Identifies the token in lists and in the audit log."),
     )
     tenant = forms.RegexField(_NAME, widget=UnfoldAdminTextInputWidget, initial=LOCAL)
     workspace = forms.RegexField(_NAME, widget=UnfoldAdminTextInputWidget, initial=LOCAL)
@@ -94,15 +96,17 @@ class TokenForm(forms.Form):
     trust = forms.ChoiceField(
         choices=[("remote", "remote"), ("local", "local")],
         widget=UnfoldAdminSelectWidget,
-        help_text="local applies only to calls from this machine; remote reaches public addresses.",
+        help_text=_(
+            "local applies only to calls from this machine; remote reaches public addresses."
+        ),
     )
     lifetime = forms.CharField(
-        label="Expires after",
+        label=_("Expires after"),
         required=False,
         max_length=16,
         initial="90d",
         widget=UnfoldAdminTextInputWidget,
-        help_text="Days, hours or minutes: 90d, 12h, 30m. Empty: it never expires.",
+        help_text=_("Days, hours or minutes: 90d, 12h, 30m. Empty: it never expires."),
     )
     scopes = forms.MultipleChoiceField(
         choices=[(scope, scope) for scope in sorted(SCOPES)],
@@ -114,7 +118,8 @@ class TokenForm(forms.Form):
 class TokenStateFilter(ChoiceFilter):
     """Filter for active, expired or revoked tokens."""
 
-    title = parameter_name = "state"
+    title = _("state")
+    parameter_name = "state"
     options = (("active", "Active"), ("expired", "Expired"), ("revoked", "Revoked"))
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -146,9 +151,9 @@ class TokenAdmin(SecretCreationAdmin):
     list_filter = (TokenStateFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("name", "id")
-    search_help_text = "A name or an id"
+    search_help_text = _("A name or an id")
     actions = ("revoke_selected",)
-    creation_form, creation_title = TokenForm, "New token"
+    creation_form, creation_title = TokenForm, _("New token")
     creation_template = "admin/decisions/token/new.html"
     change_form_template = "admin/decisions/token/page.html"
     change_list_template = "admin/decisions/token/list.html"
@@ -218,14 +223,14 @@ class TokenAdmin(SecretCreationAdmin):
         except Refused as refusal:
             self.message_user(request, refusal.message, messages.ERROR)
         else:
-            text = "The change applies from the token's next call on."
+            text = _("The change applies from the token's next call on.")
             if changed:
                 self.message_user(request, text, messages.SUCCESS)
             else:
-                self.message_user(request, "Nothing was changed.", messages.WARNING)
+                self.message_user(request, _("Nothing was changed."), messages.WARNING)
         return redirect(admin_url("token", token_id) or reverse("admin:decisions_token_changelist"))
 
-    @admin.action(description="Revoke selected tokens", permissions=["revoke"])
+    @admin.action(description=_("Revoke selected tokens"), permissions=["revoke"])
     def revoke_selected(self, request: HttpRequest, queryset: QuerySet[Token]) -> None:
         """Revoke the selected tokens, at most 100."""
         self._revoke(request, list(queryset.values_list("id", flat=True)[:100]))
@@ -235,9 +240,11 @@ class TokenAdmin(SecretCreationAdmin):
         revoked = sum(revoke_token(token_id=token_id, actor=actor) for token_id in token_ids)
         level = messages.SUCCESS if revoked else messages.WARNING
         rest = len(token_ids) - revoked
-        text = f"{revoked} token{'s' if revoked != 1 else ''} revoked." + (
-            f" {rest} already revoked." if rest else ""
-        )
+        text = ngettext("%(count)s token revoked.", "%(count)s tokens revoked.", revoked) % {
+            "count": revoked
+        }
+        if rest:
+            text += " " + _("%(count)s already revoked.") % {"count": rest}
         self.message_user(request, text, level)
 
     def change_view(
@@ -254,48 +261,50 @@ class TokenAdmin(SecretCreationAdmin):
             context["acts_for"] = ActsForForm(initial={"acts_for": "\n".join(token.acts_for)})
         return super().change_view(request, object_id, form_url, context | (extra_context or {}))
 
-    @admin.display(description="State")
+    @admin.display(description=_("State"))
     def display_state(self, token: Token) -> SafeString:
         """Return whether the token is active, expires soon, has expired or is revoked."""
         state = token_state(token)
         return pill(state, _STATE_TONES[state])
 
-    @admin.display(description="Id")
+    @admin.display(description=_("Id"))
     def display_id(self, token: Token) -> SafeString:
         """Return the public id, which audit rows name."""
         return code(token.id)
 
-    @admin.display(description="Workspace")
+    @admin.display(description=_("Workspace"))
     def display_workspace(self, token: Token) -> SafeString:
         """Return the workspace as a link."""
         return link_to("workspace", token.workspace_id, label=workspace_label(token.workspace))
 
-    @admin.display(description="Acts for")
+    @admin.display(description=_("Acts for"))
     def display_acts_for(self, token: Token) -> str:
         """Return the users that the token may act for."""
-        return shorten(", ".join(token.acts_for), 60) or "any user"
+        return shorten(", ".join(token.acts_for), 60) or str(_("any user"))
 
-    @admin.display(description="Scopes")
+    @admin.display(description=_("Scopes"))
     def display_scopes(self, token: Token) -> SafeString:
         """Return the scopes; `default` for the default ones."""
         if set(token.scopes) == default_scopes(token.acts_for):
-            return format_html('<span title="{}">{}</span>', ", ".join(token.scopes), "default")
+            return format_html(
+                '<span title="{}">{}</span>', ", ".join(token.scopes), word("default")
+            )
         chips = format_html_join(
             " ", '<span class="cty-chip">{}</span>', ((one,) for one in token.scopes)
         )
         return format_html('<span class="cty-chips">{}</span>', chips)
 
-    @admin.display(description="Expires")
+    @admin.display(description=_("Expires"))
     def display_expires_at(self, token: Token) -> SafeString:
         """Return when the token expires."""
         return moment(token.expires_at)
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, token: Token) -> SafeString:
         """Return when the token was created."""
         return moment(token.created_at)
 
-    @admin.display(description="Revoked")
+    @admin.display(description=_("Revoked"))
     def display_revoked_at(self, token: Token) -> SafeString:
         """Return when the token was revoked."""
         return moment(token.revoked_at)

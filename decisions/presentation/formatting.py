@@ -6,30 +6,39 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from decisions.infra.clock import now_ms
 from decisions.security.logs import redact
 
-_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 CUT = "…"
 
 
 def ago(at: datetime | None) -> str:
     """Format a time relative to now in one unit: `5 s ago`, `3 min ago`, `in 2 h`."""
     if at is None:
-        return "never"
+        return _("never")
     seconds = (datetime.now(UTC) - at).total_seconds()
     span = int(abs(seconds))
     if span < 1:
-        return "just now"
-    size, unit = next((size, unit) for size, unit in _UNITS if span >= size)
-    text = f"{span // size} {unit}"
-    return f"{text} ago" if seconds > 0 else f"in {text}"
+        return _("just now")
+    size, past, future = next(one for one in _ago_texts() if span >= one[0])
+    return (past if seconds > 0 else future) % (span // size)
+
+
+def _ago_texts() -> tuple[tuple[int, str, str], ...]:
+    return (
+        (86_400, _("%s d ago"), _("in %s d")),
+        (3600, _("%s h ago"), _("in %s h")),
+        (60, _("%s min ago"), _("in %s min")),
+        (1, _("%s s ago"), _("in %s s")),
+    )
 
 
 def until(milliseconds: int) -> str:
     """Format the time left until a Unix time in milliseconds: `29 min 40 s left`."""
     left = milliseconds - now_ms()
-    return f"{duration(left)} left" if left > 0 else "expired"
+    return _("%(time)s left") % {"time": duration(left)} if left > 0 else _("expired")
 
 
 def duration(milliseconds: float | None) -> str:

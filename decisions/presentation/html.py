@@ -13,10 +13,12 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
+from django.utils.translation import gettext as _
 
 from decisions.presentation.formatting import ago, short_id
 from decisions.presentation.resource_types import model_name_of
 from decisions.presentation.visible_text import Fragment, Part, visible
+from decisions.presentation.words import word
 
 _DIFF_LINES = {"+": "added", "-": "removed", "@": "place"}
 TONES = {"allow": "succeeded", "deny": "failed", "confirm": "waiting"}  # of policy decisions
@@ -49,7 +51,7 @@ def _part(part: Part) -> SafeString | str:
 def moment(at: datetime | None) -> SafeString:
     """Return a time relative to now, with the exact time as its title (shell.js localizes both)."""
     if at is None:
-        return format_html('<span class="cty-dim">{}</span>', "never")
+        return format_html('<span class="cty-dim">{}</span>', _("never"))
     exact = at.astimezone(UTC)
     return format_html(
         '<time datetime="{}" title="{} UTC" data-moment>{}</time>',
@@ -60,8 +62,8 @@ def moment(at: datetime | None) -> SafeString:
 
 
 def pill(text: str, tone: str) -> SafeString:
-    """Return a coloured label; `tone` is a status or `neutral`."""
-    return format_html('<span class="cty-pill" data-tone="{}">{}</span>', tone, text)
+    """Return a coloured label in the page's language; `tone` is a status or `neutral`."""
+    return format_html('<span class="cty-pill" data-tone="{}">{}</span>', tone, word(text))
 
 
 def status_pill(status: str) -> SafeString:

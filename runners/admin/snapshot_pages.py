@@ -17,6 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from decisions.admin.acting import operator_of
 from decisions.admin.read_only import ReadOnlyAdmin
@@ -53,7 +54,7 @@ class SnapshotPages:
         prefix = request.GET.get("path", "")[:4096]
         context: dict[str, Any] = {"prefix": prefix, "rows": []}
         try:
-            _, workspace = self._open(request, target)
+            _caller, workspace = self._open(request, target)
             found = list_snapshots(
                 workspace.state,
                 limit=MAX_LIMIT,
@@ -68,14 +69,20 @@ class SnapshotPages:
                 "has_more": len(found) > PAGE_ROWS,
                 "keep": workspace.policy.snapshot_retention,
             }
-        return self._page(request, target, "snapshots.html", f"Snapshots of {target.name}", context)
+        return self._page(
+            request,
+            target,
+            "snapshots.html",
+            _("Snapshots of %(name)s") % {"name": target.name},
+            context,
+        )
 
     def snapshot_view(self, request: HttpRequest, target_id: str, snapshot_id: str) -> HttpResponse:
         """Show a snapshot side by side with the current file."""
         target = self._target(request, target_id)
         comparison = self._compare(request, target, snapshot_id)
         context = _diff_context(comparison, comparison.then, comparison.now or "")
-        context |= {"heads": ("Snapshot", "Now")}
+        context |= {"heads": (_("Snapshot"), _("Now"))}
         return self._page(request, target, "snapshot.html", comparison.snapshot.path, context)
 
     def preview_view(self, request: HttpRequest, target_id: str, snapshot_id: str) -> HttpResponse:
@@ -84,12 +91,12 @@ class SnapshotPages:
         if (refusal := self._refusal(request)) is not None:
             return refusal
         try:
-            _, workspace = self._open(request, target)
+            _caller, workspace = self._open(request, target)
             comparison = preview_restore(workspace, snapshot_id)
         except WorkspaceFailed as failed:
             return self._redirect_failed(request, target, snapshot_id, failed)
         context = _diff_context(comparison, comparison.now or "", comparison.then)
-        context |= {"heads": ("Now", "After the restore"), "is_preview": True}
+        context |= {"heads": (_("Now"), _("After the restore")), "is_preview": True}
         return self._page(request, target, "snapshot.html", comparison.snapshot.path, context)
 
     def restore_view(self, request: HttpRequest, target_id: str, snapshot_id: str) -> HttpResponse:
@@ -102,7 +109,9 @@ class SnapshotPages:
             done = restore(principal=operator, workspace=workspace, snapshot_id=snapshot_id)
         except (WorkspaceFailed, Refused) as failed:
             return self._redirect_failed(request, target, snapshot_id, failed)
-        message = f"Restored. The previous content is stored as snapshot {done.snapshot_id}."
+        message = _("Restored. The previous content is stored as snapshot %(id)s.") % {
+            "id": done.snapshot_id
+        }
         self._admin.message_user(request, message, messages.SUCCESS)
         return redirect(_url("snapshot", target, snapshot_id))
 
@@ -127,7 +136,7 @@ class SnapshotPages:
         self, request: HttpRequest, target: ExecutionTarget, snapshot_id: str
     ) -> SnapshotComparison:
         try:
-            _, workspace = self._open(request, target)
+            _caller, workspace = self._open(request, target)
             return compare_with_now(workspace, snapshot_id)
         except WorkspaceFailed as failed:
             raise Http404(failed.message) from None
@@ -139,7 +148,9 @@ class SnapshotPages:
         snapshot_id: str,
         failed: WorkspaceFailed | Refused,
     ) -> HttpResponse:
-        self._admin.message_user(request, f"Not restored: {failed.message}", messages.ERROR)
+        self._admin.message_user(
+            request, _("Not restored: %(why)s") % {"why": failed.message}, messages.ERROR
+        )
         if isinstance(failed, PathNotFound | PathDenied):
             return redirect(_url("snapshots", target))
         return redirect(_url("snapshot", target, snapshot_id))

@@ -48,7 +48,7 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
     list_filter = (TargetKindFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "name")
-    search_help_text = "A name or an id"
+    search_help_text = _("A name or an id")
     change_list_template = "admin/runners/executiontarget/list.html"
     change_form_template = "admin/runners/executiontarget/page.html"
     fields = (
@@ -124,22 +124,22 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
         }
         return super().change_view(request, object_id, form_url, context | (extra_context or {}))
 
-    @admin.display(description="State")
+    @admin.display(description=_("State"))
     def display_state(self, target: ExecutionTarget) -> SafeString:
         """Return whether the target is enabled."""
         return pill("enabled", "succeeded") if target.enabled else pill("disabled", "canceled")
 
-    @admin.display(description="Kind")
+    @admin.display(description=_("Kind"))
     def display_kind(self, target: ExecutionTarget) -> str:
         """Return the kind of target."""
         return target.get_kind_display()
 
-    @admin.display(description="Location")
+    @admin.display(description=_("Location"))
     def display_location(self, target: ExecutionTarget) -> SafeString:
         """Return the folder or the runner's endpoint."""
         return code(str(target.config.get("root") or endpoint_of(target) or "–"))
 
-    @admin.display(description="Last seen")
+    @admin.display(description=_("Last seen"))
     def display_last_seen(self, target: ExecutionTarget) -> SafeString | str:
         """Return when the runner last answered, and whether the last probe failed."""
         if target.kind != TargetKind.DOCKER_RUNNER:
@@ -148,26 +148,26 @@ class ExecutionTargetAdmin(ReadOnlyAdmin):
             return moment(target.last_seen_at)
         return format_html("{} · {}", moment(target.last_seen_at), pill("no answer", "failed"))
 
-    @admin.display(description="Id")
+    @admin.display(description=_("Id"))
     def display_id(self, target: ExecutionTarget) -> SafeString:
         """Return the id, which calls name as their target."""
         return code(target.id)
 
-    @admin.display(description="Workspace")
+    @admin.display(description=_("Workspace"))
     def display_workspace(self, target: ExecutionTarget) -> SafeString | str:
         """Return the workspace that may use the target."""
         if target.workspace_id is None:
             return "all of its tenant"
         return link_to("workspace", target.workspace_id)
 
-    @admin.display(description="Default")
+    @admin.display(description=_("Default"))
     def display_default(self, target: ExecutionTarget) -> str:
         """Return whether calls without a target use this one."""
         if target.is_local:
             return "this installation"
         return "yes" if target.is_default else "no"
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, target: ExecutionTarget) -> SafeString:
         """Return when the target was created."""
         return moment(target.created_at)

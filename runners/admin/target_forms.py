@@ -6,6 +6,8 @@ from typing import Any
 
 from django import forms
 from django.http import QueryDict
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 from unfold.widgets import (
     UnfoldAdminPasswordWidget,
     UnfoldAdminSelectWidget,
@@ -25,18 +27,18 @@ class TargetForm(forms.Form):
     """The fields of every target."""
 
     name = forms.CharField(max_length=128, widget=UnfoldAdminTextInputWidget)
-    workspace = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Workspace")
+    workspace = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label=_("Workspace"))
     is_default = forms.BooleanField(
         required=False,
         widget=UnfoldBooleanSwitchWidget,
-        label="Default",
-        help_text="Used by calls that name no target.",
+        label=_("Default"),
+        help_text=_("Used by calls that name no target."),
     )
     enabled = forms.BooleanField(
-        required=False, initial=True, widget=UnfoldBooleanSwitchWidget, label="Enabled"
+        required=False, initial=True, widget=UnfoldBooleanSwitchWidget, label=_("Enabled")
     )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    noun = "target"
+    noun: str | Promise = _("target")
 
     def __init__(
         self, data: QueryDict | None = None, *, target: ExecutionTarget | None = None
@@ -80,12 +82,14 @@ class ProjectWorkspaceForm(TargetForm):
     root = forms.CharField(
         max_length=1000,
         widget=UnfoldAdminTextInputWidget,
-        label="Folder",
-        help_text="An absolute path on the machines of the server and its workers, below one of"
-        " CONTINUITY_WORKSPACE_ROOTS.",
+        label=_("Folder"),
+        help_text=_(
+            "An absolute path on the machines of the server and its workers, below one of"
+            " CONTINUITY_WORKSPACE_ROOTS."
+        ),
     )
     field_order = ("name", "workspace", "root")
-    noun = "project workspace"
+    noun = _("project workspace")
 
     @staticmethod
     def initial_values(target: ExecutionTarget) -> dict[str, Any]:
@@ -104,33 +108,35 @@ class RunnerForm(TargetForm):
         max_length=500,
         required=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The URL for POST requests, for example https://runner.example.com/execute: a"
-        " public address, or one that CONTINUITY_EGRESS_ALLOW allows.",
+        help_text=_(
+            "The URL for POST requests, for example https://runner.example.com/execute: a"
+            " public address, or one that CONTINUITY_EGRESS_ALLOW allows."
+        ),
     )
     auth_token = forms.CharField(
         max_length=4096,
         required=False,
-        label="Token",
+        label=_("Token"),
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
-        help_text="Sent to the runner with every call. Stored encrypted, never shown.",
+        help_text=_("Sent to the runner with every call. Stored encrypted, never shown."),
     )
     no_token = forms.BooleanField(
-        required=False, widget=UnfoldBooleanSwitchWidget, label="Call without a token"
+        required=False, widget=UnfoldBooleanSwitchWidget, label=_("Call without a token")
     )
     timeout_ms = forms.IntegerField(
         min_value=1,
         max_value=TIMEOUT_MAX_MS,
         initial=TIMEOUT_MS,
-        label="Timeout per call (ms)",
+        label=_("Timeout per call (ms)"),
         widget=UnfoldAdminTextInputWidget,
     )
     on_unreachable = forms.ChoiceField(
         choices=[(one, one) for one in ON_UNREACHABLE],
         widget=UnfoldAdminSelectWidget,
-        label="If unreachable",
+        label=_("If unreachable"),
     )
     field_order = ("name", "workspace", "endpoint", "auth_token", "no_token")
-    noun = "runner"
+    noun = _("runner")
 
     def __init__(
         self, data: QueryDict | None = None, *, target: ExecutionTarget | None = None
@@ -180,5 +186,5 @@ def _workspace_choices() -> list[tuple[str, str]]:
     tenants = Tenant.objects.order_by("name")[:500]
     return [
         *((f"{row.tenant_id}|{row.id}", workspace_label(row)) for row in workspaces),
-        *((f"{row.id}|", f"every workspace of {row.name}") for row in tenants),
+        *((f"{row.id}|", _("every workspace of %(name)s") % {"name": row.name}) for row in tenants),
     ]

@@ -11,6 +11,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from decisions.admin.acting import actor_of
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
@@ -63,7 +65,11 @@ class TargetPages:
         )
         probed = probe_target(runner, actor=actor_of(request))
         is_up = probed.probe_error is None
-        text = _probe_result(probed) if is_up else f"No answer. {probed.probe_error}"
+        text = (
+            _probe_result(probed)
+            if is_up
+            else _("No answer. %(why)s") % {"why": probed.probe_error}
+        )
         self._admin.message_user(request, text, messages.SUCCESS if is_up else messages.ERROR)
         return redirect(_page_url(runner))
 
@@ -79,10 +85,13 @@ class TargetPages:
             except Refused as refusal:
                 form.add_error(None, refusal.message)
             else:
-                text = f"{saved.name} is saved as version {saved.version}. It applies from now on."
+                text = _("%(name)s is saved as version %(version)s. It applies from now on.") % {
+                    "name": saved.name,
+                    "version": saved.version,
+                }
                 self._admin.message_user(request, text, messages.SUCCESS)
                 return redirect(_page_url(saved))
-        title = f"Change {form.noun}" if form.target else f"New {form.noun}"
+        title = (_("Change %(kind)s") if form.target else _("New %(kind)s")) % {"kind": form.noun}
         context = {
             **self._admin.admin_site.each_context(request),
             "model_admin": self._admin,
@@ -102,9 +111,13 @@ def _save(form: TargetForm, actor: str) -> ExecutionTarget:
 
 def _probe_result(probed: ExecutionTarget) -> str:
     if probed.catalogue_error is not None:
-        return f"The runner answers. {probed.catalogue_error}"
+        return _("The runner answers. %(why)s") % {"why": probed.catalogue_error}
     count = len(probed.catalogue)
-    return f"The runner answers and offers {count} tool{'' if count == 1 else 's'}."
+    return ngettext(
+        "The runner answers and offers %(count)s tool.",
+        "The runner answers and offers %(count)s tools.",
+        count,
+    ) % {"count": count}
 
 
 def _page_url(target: ExecutionTarget) -> str:

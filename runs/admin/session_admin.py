@@ -57,7 +57,7 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
     list_filter = (SessionStateFilter, WorkspaceFilter)
     ordering = ("-created_at", "-id")
     search_fields = ("id",)
-    search_help_text = "sess_… id"
+    search_help_text = _("sess_… id")
     change_form_template = "admin/runs/session/page.html"
     fields = (
         "name",
@@ -120,17 +120,22 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
             raise Http404("There is no such session.")
         try:
             close_session(principal=operator_of(request, row), session_id=row.id)
-            self.message_user(request, f"{row.id} is closed; its cookies and storage are deleted.")
+            self.message_user(
+                request,
+                _("%(id)s is closed; its cookies and storage are deleted.") % {"id": row.id},
+            )
         except Refused as refusal:
-            self.message_user(request, f"Not closed: {refusal.message}", messages.ERROR)
+            self.message_user(
+                request, _("Not closed: %(why)s") % {"why": refusal.message}, messages.ERROR
+            )
         return redirect(reverse("admin:runners_browsersession_change", args=[row.id]))
 
-    @admin.display(description="Id")
+    @admin.display(description=_("Id"))
     def display_id(self, session: BrowserSession) -> SafeString:
         """Return the id."""
         return code(session.id)
 
-    @admin.display(description="State")
+    @admin.display(description=_("State"))
     def display_state(self, session: Any) -> SafeString:
         """Return closed, in use (by a run), live (in a worker) or saved."""
         if session.closed_at:
@@ -139,45 +144,45 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
             return pill("in use", "running")
         return pill("live", "succeeded") if session.is_live else pill("saved", "neutral")
 
-    @admin.display(description="Owner")
+    @admin.display(description=_("Owner"))
     def display_owner(self, session: BrowserSession) -> SafeString | str:
         """Return the principal that may use the session."""
         kind, _, name = session.principal_id.partition(":")
         return link_to("token", name) if kind == "token" else session.principal_id or "–"
 
-    @admin.display(description="Used by")
+    @admin.display(description=_("Used by"))
     def display_run(self, session: Any) -> SafeString | str:
         """Return the run that uses the session now, as a link."""
         return link_to("run", session.run_id) if session.run_id else "no run"
 
-    @admin.display(description="Worker")
+    @admin.display(description=_("Worker"))
     def display_worker(self, session: BrowserSession) -> SafeString | str:
         """Return the worker that has the session open, as a link."""
         return link_to("worker", session.worker_id) if session.worker_id else "no worker"
 
-    @admin.display(description="Logged in until")
+    @admin.display(description=_("Logged in until"))
     def display_logged_in_until(self, session: BrowserSession) -> SafeString | str:
         """Return when the first login cookie expires."""
         return moment(session.logged_in_until) if session.logged_in_until else "unknown"
 
-    @admin.display(description="Last used")
+    @admin.display(description=_("Last used"))
     def display_used_at(self, session: BrowserSession) -> SafeString:
         """Return when a run last took or released the session."""
         return moment(session.used_at)
 
-    @admin.display(description="Last saved")
+    @admin.display(description=_("Last saved"))
     def display_saved_at(self, session: BrowserSession) -> SafeString:
         """Return when cookies and storage were last saved."""
         return moment(session.saved_at)
 
-    @admin.display(description="Expires")
+    @admin.display(description=_("Expires"))
     def display_expires_at(self, session: BrowserSession) -> SafeString | str:
         """Return when the session is closed if no run uses it."""
         if session.closed_at:
             return "closed"
         return moment(session.used_at + timedelta(milliseconds=settings.SESSION_IDLE_TTL_MS))
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, session: BrowserSession) -> SafeString:
         """Return when the session was created."""
         return moment(session.created_at)

@@ -38,24 +38,24 @@ class WebhookForm(forms.Form):
     url = forms.CharField(
         max_length=2048,
         widget=UnfoldAdminTextInputWidget,
-        help_text="http or https; receives a POST.",
+        help_text=_("http or https; receives a POST."),
     )
     name = forms.RegexField(
-        _NAME, widget=UnfoldAdminTextInputWidget, help_text="Identifies the webhook in lists."
+        _NAME, widget=UnfoldAdminTextInputWidget, help_text=_("Identifies the webhook in lists.")
     )
     workspace = forms.RegexField(_NAME, widget=UnfoldAdminTextInputWidget, initial=LOCAL)
     every_run = forms.BooleanField(
         required=False,
         initial=True,
-        help_text="Report every run; otherwise only runs with its id in options.webhookId.",
+        help_text=_("Report every run; otherwise only runs with its id in options.webhookId."),
     )
     confirmations = forms.BooleanField(
         required=False,
-        help_text="Also report pending confirmations, with a link that lets its reader decide.",
+        help_text=_("Also report pending confirmations, with a link that lets its reader decide."),
     )
     confirmation_arguments = forms.BooleanField(
         required=False,
-        help_text="Send the exact arguments of these calls too; they may hold secrets.",
+        help_text=_("Send the exact arguments of these calls too; they may hold secrets."),
     )
 
 
@@ -76,9 +76,9 @@ class WebhookAdmin(SecretCreationAdmin):
     list_filter = (WorkspaceFilter,)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "name")
-    search_help_text = "A name or an id"
+    search_help_text = _("A name or an id")
     actions = ("enable_selected", "disable_selected")
-    creation_form, creation_title = WebhookForm, "New webhook"
+    creation_form, creation_title = WebhookForm, _("New webhook")
     creation_template = "admin/runs/webhook/new.html"
     change_list_template = "admin/runs/webhook/list.html"
     fields = (
@@ -119,12 +119,12 @@ class WebhookAdmin(SecretCreationAdmin):
         )
         return str(webhook["secret"])
 
-    @admin.action(description="Enable selected webhooks", permissions=["operate"])
+    @admin.action(description=_("Enable selected webhooks"), permissions=["operate"])
     def enable_selected(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
         """Enable the selected webhooks."""
         self._each(request, queryset, services.enable_webhook, "enabled")
 
-    @admin.action(description="Disable selected webhooks", permissions=["operate"])
+    @admin.action(description=_("Disable selected webhooks"), permissions=["operate"])
     def disable_selected(self, request: HttpRequest, queryset: QuerySet[Webhook]) -> None:
         """Disable the selected webhooks."""
         self._each(request, queryset, services.disable_webhook, "disabled")
@@ -140,23 +140,24 @@ class WebhookAdmin(SecretCreationAdmin):
             service(principal=operator_of(request, hook), webhook_id=hook.id)
             self.message_user(request, f"{hook.name} is {state}.", messages.SUCCESS)
 
-    @admin.display(description="State")
+    @admin.display(description=_("State"))
     def display_state(self, hook: Webhook) -> SafeString:
         """Return whether the webhook is enabled."""
         return pill("disabled", "canceled") if hook.disabled_at else pill("enabled", "succeeded")
 
-    @admin.display(description="Id")
+    @admin.display(description=_("Id"))
     def display_id(self, hook: Webhook) -> SafeString:
         """Return the id, which runs name in options.webhookId."""
         return code(hook.id)
 
-    @admin.display(description="Reports")
+    @admin.display(description=_("Reports"))
     def display_events(self, hook: Webhook) -> str:
         """Return what the webhook reports."""
-        runs = "every run" if hook.every_run else "runs that name it"
-        return f"{runs}, pending confirmations" if hook.tells_confirmations else runs
+        runs = _("every run") if hook.every_run else _("runs that name it")
+        more = _("pending confirmations") if hook.tells_confirmations else ""
+        return f"{runs}, {more}" if more else str(runs)
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, hook: Webhook) -> SafeString:
         """Return when the webhook was created."""
         return moment(hook.created_at)
@@ -190,7 +191,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     list_filter = (DeliveryStatusFilter,)
     ordering = ("-created_at", "-id")
     search_fields = ("id", "run__id", "webhook__id")
-    search_help_text = "msg_…, run_… or hook_… id"
+    search_help_text = _("msg_…, run_… or hook_… id")
     actions = ("replay_selected",)
     fields = ("display_id", *list_display, "display_created_at")
     readonly_fields = fields
@@ -212,7 +213,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         """Return whether the user may replay deliveries."""
         return request.user.has_perm("runs.change_webhookdelivery")
 
-    @admin.action(description="Replay selected deliveries", permissions=["operate"])
+    @admin.action(description=_("Replay selected deliveries"), permissions=["operate"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet[WebhookDelivery]) -> None:
         """Send the selected messages again."""
         for row in rows_of_action(request, queryset):
@@ -223,46 +224,51 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
                     delivery_id=row.id,
                 )
             except Refused as refusal:
-                message = f"{row.id} is not replayed: {refusal.message}"
+                message = _("%(id)s is not replayed: %(why)s") % {
+                    "id": row.id,
+                    "why": refusal.message,
+                }
                 self.message_user(request, message, messages.ERROR)
             else:
-                self.message_user(request, f"{row.id} is sent again.", messages.SUCCESS)
+                self.message_user(
+                    request, _("%(id)s is sent again.") % {"id": row.id}, messages.SUCCESS
+                )
 
-    @admin.display(description="Status")
+    @admin.display(description=_("Status"))
     def display_status(self, row: WebhookDelivery) -> SafeString:
         """Return the status as a coloured label."""
         return pill(row.status, _TONES[row.status])
 
-    @admin.display(description="Message")
+    @admin.display(description=_("Message"))
     def display_id(self, row: WebhookDelivery) -> SafeString:
         """Return the message id, sent as the header `webhook-id`."""
         return code(row.id)
 
-    @admin.display(description="About")
+    @admin.display(description=_("About"))
     def display_subject(self, row: WebhookDelivery) -> SafeString:
         """Return the run or the decision that the message is about, as a link."""
         if row.run_id:
             return link_to("run", row.run_id)
         return link_to("decision", str(row.decision_id), label=f"decision {row.decision_id}")
 
-    @admin.display(description="Webhook")
+    @admin.display(description=_("Webhook"))
     def display_webhook(self, row: WebhookDelivery) -> SafeString:
         """Return the webhook as a link."""
         return link_to("webhook", row.webhook_id, label=row.webhook.name)
 
-    @admin.display(description="Last attempt")
+    @admin.display(description=_("Last attempt"))
     def display_tried_at(self, row: WebhookDelivery) -> SafeString:
         """Return when it was last sent."""
         return moment(row.tried_at)
 
-    @admin.display(description="Next attempt")
+    @admin.display(description=_("Next attempt"))
     def display_next_try_at(self, row: WebhookDelivery) -> SafeString | str:
         """Return when a pending message is sent next."""
         if row.status != DeliveryStatus.PENDING:
             return "–"
         return "now" if row.next_try_at == BEING_SENT else moment(row.next_try_at)
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, row: WebhookDelivery) -> SafeString:
         """Return when the message was created."""
         return moment(row.created_at)

@@ -40,27 +40,27 @@ class WorkerAdmin(ReadOnlyAdmin):
     )
     readonly_fields = fields
 
-    @admin.display(description="Worker")
+    @admin.display(description=_("Worker"))
     def display_id(self, worker: Worker) -> SafeString:
         """Return the id."""
         return code(worker.id)
 
-    @admin.display(description="State")
+    @admin.display(description=_("State"))
     def display_state(self, worker: Worker) -> SafeString:
         """Return whether the worker is alive or lost."""
         return pill("lost", "canceled") if worker.lost_at else pill("alive", "succeeded")
 
-    @admin.display(description="Heartbeat")
+    @admin.display(description=_("Heartbeat"))
     def display_heartbeat(self, worker: Worker) -> int:
         """Return the heartbeat counter."""
         return worker.beat
 
-    @admin.display(description="Started")
+    @admin.display(description=_("Started"))
     def display_started_at(self, worker: Worker) -> SafeString:
         """Return when the worker started."""
         return moment(worker.started_at)
 
-    @admin.display(description="Lost")
+    @admin.display(description=_("Lost"))
     def display_lost_at(self, worker: Worker) -> SafeString | str:
         """Return when the worker was marked as lost."""
         return moment(worker.lost_at) if worker.lost_at else "–"

@@ -2495,8 +2495,8 @@ _ADMIN = (
         "An operator without the permission disables no webhook",
         Patch(
             "runs/admin/webhook_admin.py",
-            old='@admin.action(description="Disable selected webhooks", permissions=["operate"])',
-            new='@admin.action(description="Disable selected webhooks")',
+            old='@admin.action(description=_("Disable selected webhooks"), permissions=["operate"])',
+            new='@admin.action(description=_("Disable selected webhooks"))',
         ),
         failing_test="tests/runs/admin/test_webhooks.py::test_every_action_needs_its_permission",
     ),
@@ -2505,8 +2505,8 @@ _ADMIN = (
         "An operator without the permission replays no delivery",
         Patch(
             "runs/admin/webhook_admin.py",
-            old='@admin.action(description="Replay selected deliveries", permissions=["operate"])',
-            new='@admin.action(description="Replay selected deliveries")',
+            old='@admin.action(description=_("Replay selected deliveries"), permissions=["operate"])',
+            new='@admin.action(description=_("Replay selected deliveries"))',
         ),
         failing_test="tests/runs/admin/test_webhooks.py::test_every_action_needs_its_permission",
     ),

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from decisions.admin.filters import workspace_label
@@ -15,7 +16,7 @@ from decisions.models import PolicyRule, RuleScope, RuleVerdict, Tenant, Token, 
 from decisions.presentation.html import link_to
 from decisions.presentation.visible_text import visible
 
-_CHOOSE = ("", "Choose…")
+_CHOOSE = ("", _("Choose…"))
 EVERY_TARGET = "*"  # as people write it; a rule stores an empty target
 
 
@@ -30,21 +31,26 @@ class RuleForm(forms.Form):
     tool = forms.CharField(
         max_length=128,
         widget=UnfoldAdminTextInputWidget,
-        help_text="A tool's name, such as submit_form or run_task_template; * matches every tool."
-        " Calls that only read runs, artifacts or state are controlled by scopes, not by policy.",
+        help_text=_(
+            "A tool's name, such as submit_form or run_task_template; * matches every tool."
+            " Calls that only read runs, artifacts or state are controlled by scopes, not by"
+            " policy."
+        ),
     )
     target_id = forms.CharField(
         max_length=128,
-        label="Target",
+        label=_("Target"),
         widget=UnfoldAdminTextInputWidget,
-        help_text="A target's id; for run_task_template, the templateId; * matches every target,"
-        " and calls without one.",
+        help_text=_(
+            "A target's id; for run_task_template, the templateId; * matches every target,"
+            " and calls without one."
+        ),
     )
-    scope = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label="Calls of")
+    scope = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget, label=_("Calls of"))
     reason = forms.CharField(
         max_length=300,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Shown to the caller when the call is denied, and to the person who confirms.",
+        help_text=_("Shown to the caller when the call is denied, and to the person who confirms."),
     )
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -67,14 +73,14 @@ class CallForm(forms.Form):
     """The form of a call whose policy decision is tested."""
 
     tool = forms.CharField(
-        max_length=128, widget=UnfoldAdminTextInputWidget, help_text="The name of the tool."
+        max_length=128, widget=UnfoldAdminTextInputWidget, help_text=_("The name of the tool.")
     )
     target_id = forms.CharField(
         max_length=128,
         required=False,
-        label="Target",
+        label=_("Target"),
         widget=UnfoldAdminTextInputWidget,
-        help_text="The target's id; for run_task_template, the templateId. Empty: none.",
+        help_text=_("The target's id; for run_task_template, the templateId. Empty: none."),
     )
     caller = forms.ChoiceField(choices=(), widget=UnfoldAdminSelectWidget)
 
@@ -113,13 +119,13 @@ def scope_choices(everywhere: str = "all callers") -> list[Any]:
     tokens = Token.objects.filter(revoked_at__isnull=True).order_by("name")[:500]
     return [
         ("everywhere|", everywhere),
-        ("Tenant", tenants),
+        (_("Tenant"), tenants),
         (
-            "Workspace",
+            _("Workspace"),
             [(f"workspace|{row.id}", visible(workspace_label(row))) for row in workspaces],
         ),
         (
-            "Agent",
+            _("Agent"),
             [
                 ("agent|local", "local: agents on this machine, over stdio"),
                 *((f"agent|token:{row.id}", f"token {visible(row.name)}") for row in tokens),

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from decisions.admin.policy.forms import EVERY_TARGET, scope_label
 from decisions.authorization.policy import Verdict, current_policy_of
 from decisions.authorization.policy_rules import RuleFields, active_rule, draft_rule, scope_callers
@@ -69,9 +71,9 @@ class RuleReview:
         """Return the context of the page; `answer` is an earlier answer that did not suffice."""
         shown, error = answer.get("shown"), ""
         if shown and shown != self.digest:
-            error = "Rules, targets or tools changed meanwhile. Read again what the rule does."
+            error = _("Rules, targets or tools changed meanwhile. Read again what the rule does.")
         elif shown and self.is_wide:
-            error = "This rule is wide: tick the box to agree to what it does."
+            error = _("This rule is wide: tick the box to agree to what it does.")
         changes = [change for reach in self.reaches for change in reach.changed]
         changes.sort(key=lambda one: (one.call.target_id, one.call.tool))
         return {

@@ -39,12 +39,12 @@ _REVIEW = "admin/decisions/policyrule/review.html"
 class RuleStateFilter(admin.SimpleListFilter):
     """Filter for rules in force (the default) or replaced and retired versions."""
 
-    title = "in force"
+    title = _("in force")
     parameter_name = "was"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Return the choice besides the default."""
-        return [("before", "Earlier versions")]
+        return [("before", str(_("Earlier versions")))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rules in force, or the earlier versions."""
@@ -72,7 +72,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
     list_filter = (RuleStateFilter,)
     ordering = ("-id",)
     search_fields = ("tool", "key")
-    search_help_text = "A tool's name or a rule_… id"
+    search_help_text = _("A tool's name or a rule_… id")
     change_list_template = "admin/decisions/policyrule/list.html"
     change_form_template = "admin/decisions/policyrule/page.html"
     fields = (
@@ -163,7 +163,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             **self.admin_site.each_context(request),
             "model_admin": self,
             "form": form,
-            "title": "Change rule" if key else "New rule",
+            "title": _("Change rule") if key else _("New rule"),
             "key": key,
         }
         if request.method == "POST" and form.is_valid() and request.POST.get("step") != "edit":
@@ -183,7 +183,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             create_rule(form.rule_fields(), actor=actor)
         else:
             change_rule(key, form.rule_fields(), actor=actor)
-        self.message_user(request, "The rule applies from the next call on.", messages.SUCCESS)
+        self.message_user(request, _("The rule applies from the next call on."), messages.SUCCESS)
         return redirect(reverse(_LIST))
 
     def test_view(self, request: HttpRequest) -> HttpResponse:
@@ -195,7 +195,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             **self.admin_site.each_context(request),
             "model_admin": self,
             "form": form,
-            "title": "Test a call",
+            "title": _("Test a call"),
         }
         if form.is_valid():
             try:
@@ -214,7 +214,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
                 context = {
                     **self.admin_site.each_context(request),
                     "model_admin": self,
-                    "title": "Retire rule",
+                    "title": _("Retire rule"),
                     "retires": True,
                 }
                 return TemplateResponse(request, _REVIEW, context | review.context(request.POST))
@@ -222,36 +222,36 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         except Refused as refusal:
             self.message_user(request, refusal.message, messages.WARNING)
         else:
-            self.message_user(request, f"{key} is retired.", messages.SUCCESS)
+            self.message_user(request, _("%(key)s is retired.") % {"key": key}, messages.SUCCESS)
         return redirect(reverse(_LIST))
 
-    @admin.display(description="Verdict")
+    @admin.display(description=_("Verdict"))
     def display_verdict(self, rule: PolicyRule) -> SafeString:
         """Return the verdict as a coloured label."""
         return pill(rule.verdict, TONES[rule.verdict])
 
-    @admin.display(description="Tool")
+    @admin.display(description=_("Tool"))
     def display_tool(self, rule: PolicyRule) -> SafeString:
         """Return the tool and the target that the rule matches."""
         name = "every tool" if rule.tool == "*" else rule.tool
         return code(f"{name} → {rule.target_id}" if rule.target_id else name)
 
-    @admin.display(description="Calls of")
+    @admin.display(description=_("Calls of"))
     def display_scope(self, rule: PolicyRule) -> SafeString | str:
         """Return whose calls the rule matches."""
         return scope_label(rule)
 
-    @admin.display(description="Reason")
+    @admin.display(description=_("Reason"))
     def display_reason(self, rule: PolicyRule) -> str:
         """Return the shortened reason."""
         return visible(shorten(rule.reason, 80)) or "–"
 
-    @admin.display(description="By")
+    @admin.display(description=_("By"))
     def display_author(self, rule: PolicyRule) -> str:
         """Return who created this version."""
         return visible(rule.created_by)
 
-    @admin.display(description="Since")
+    @admin.display(description=_("Since"))
     def display_created_at(self, rule: PolicyRule) -> SafeString:
         """Return since when this version applies."""
         return moment(rule.created_at)

@@ -193,7 +193,7 @@ def test_an_entry_shows_its_position_in_the_chain(
     record_event("run.ended", "run", "run_1")
     page = superuser_client.get(LIST).content.decode()
     assert "not yet" in page
-    assert f"<b>{AuditSeal.objects.count()}</b> rows sealed into the hash chain" in page
+    assert f"Rows sealed into the hash chain: <b>{AuditSeal.objects.count()}</b>" in page
 
 
 def test_the_filtered_rows_are_exported_with_their_chain(

@@ -247,7 +247,7 @@ def test_a_rule_is_retired_after_what_that_opens_was_read(
     page = superuser_client.get(retire).content.decode()
     assert "The rule no longer denies 1 tool on 1 target: bash.exec." in page
     assert "From then on, of 1 such call: 1 held for a confirmation." in page
-    assert "Without the rule, 1 of 1 recorded call would have been decided otherwise." in page
+    assert "calls that would have been decided otherwise without the rule: 1 of 1." in page
     shown = shown_in(page)
     assert "understood" not in page
 

@@ -1,0 +1,166 @@
+"""Words that code stores and pages show: statuses, kinds, choices, names of columns.
+
+Rows have the English word; `word` translates it for a page. `gettext_noop` only makes a word known
+to `manage.py makemessages`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext_noop as _
+
+# Statuses of runs, steps, confirmations, outcomes, deliveries, tasks, targets, tokens, workers.
+_STATUSES = (
+    _("accepted"),
+    _("active"),
+    _("alive"),
+    _("answered"),
+    _("asked"),
+    _("canceled"),
+    _("closed"),
+    _("completed"),
+    _("confirmed"),
+    _("created"),
+    _("delivered"),
+    _("disabled"),
+    _("enabled"),
+    _("expired"),
+    _("expires soon"),
+    _("failed"),
+    _("idle"),
+    _("in force"),
+    _("in use"),
+    _("interrupted"),
+    _("invalid"),
+    _("invalid: the row was changed or inserted by other means"),
+    _("live"),
+    _("lost"),
+    _("main constraint"),
+    _("no answer"),
+    _("not done"),
+    _("not needed"),
+    _("obsolete"),
+    _("ongoing"),
+    _("partial"),
+    _("partial success"),
+    _("paused"),
+    _("pending"),
+    _("queued"),
+    _("refused"),
+    _("retired"),
+    _("retrying"),
+    _("revoked"),
+    _("running"),
+    _("saved"),
+    _("skipped"),
+    _("started"),
+    _("succeeded"),
+    _("success"),
+    _("superseded"),
+    _("takeover"),
+    _("valid: this installation wrote the row"),
+    _("waiting"),
+    _("waiting for a person"),
+    _("withdrawn"),
+)
+# Verdicts, modes and kinds.
+_KINDS = (
+    _("act"),
+    _("allow"),
+    _("chat"),
+    _("clarify"),
+    _("clarify first"),
+    _("confirm"),
+    _("deny"),
+    _("energy"),
+    _("high"),
+    _("identity"),
+    _("local"),
+    _("long"),
+    _("low"),
+    _("medium"),
+    _("money"),
+    _("no"),
+    _("no rule"),
+    _("none"),
+    _("reliability"),
+    _("remote"),
+    _("shell"),
+    _("short"),
+    _("success path"),
+    _("system"),
+    _("time"),
+    _("token"),
+    _("tool"),
+    _("asset"),
+    _("worker"),
+    _("yes"),
+)
+# Labels of choices.
+_CHOICES = (
+    _("Active"),
+    _("Closed"),
+    _("Expired"),
+    _("Open"),
+    _("Shell"),
+    _("Stored"),
+    _("Success path"),
+    _("Revoked"),
+)
+# Names of columns that pages show without a label of their own.
+_COLUMNS = (
+    _("action"),
+    _("axis"),
+    _("confidence"),
+    _("default"),
+    _("delta"),
+    _("event"),
+    _("failure type"),
+    _("host"),
+    _("key"),
+    _("kind"),
+    _("layer"),
+    _("mime type"),
+    _("name"),
+    _("note"),
+    _("process"),
+    _("reason"),
+    _("reported by"),
+    _("source"),
+    _("status code"),
+    _("tenant id"),
+    _("trust"),
+    _("url"),
+    _("user id"),
+    _("version"),
+    _("attempts"),
+    _("error"),
+    _("disabled because"),
+    _("created by"),
+    _("workspace id"),
+)
+# Texts of Unfold's templates, which has no translations.
+_UNFOLD = (
+    _("Filters"),
+    _("Run"),
+    _("Run the selected action"),
+    _("Select all rows"),
+    _("Welcome back to"),
+    _("Close"),
+    _("Apply Filters"),
+    _("Clear all filters"),
+    _("Select action to run"),
+    _(" By %(filter_title)s "),
+)
+
+
+def word(text: str) -> str:
+    """Return a stored word in the language of the page; a word that is unknown as it is."""
+    return gettext(text) if text else ""
+
+
+def lazy_word(text: Any) -> Any:
+    """Return a word that is translated when a page shows it; a lazy text as it is."""
+    return gettext_lazy(text) if isinstance(text, str) and text else text
