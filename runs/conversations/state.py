@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q
 
 from decisions.audit.record import AuditEvent, record
+from runners.plugin.messaging.notices import send_task_status
 from runs.conversations.log import append_events
 from runs.events.types import EventType
 from runs.lifecycle.changes import NewEvent
@@ -73,6 +76,11 @@ def move_task(
         )
     )
     task.status = to
+    if task.selected_client_id is not None:
+        inform = partial(
+            send_task_status, task.selected_client_id, task.id, to.value, title=task.title
+        )
+        transaction.on_commit(inform, robust=True)
 
 
 def idle_status(task: Task) -> TaskStatus:

@@ -14,6 +14,9 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from decisions.errors import Conflict
 from decisions.identity.principals import Principal
+from runners.models import PluginClient
+from runners.own_browsers import own_browsers
+from runners.targets.targets import Caller
 from runs.conversations import services
 from runs.conversations.errors import TaskNotFound
 from runs.live.activity import PersonActivity, record_activity
@@ -23,6 +26,46 @@ MAX_TASKS = 20  # that a browser is sent when it connects
 _COUNTS = ("clicks", "keys", "texts", "wheels")
 _MAX_COUNT = 100_000
 _ACTIVE = (TaskStatus.RUNNING, TaskStatus.ONGOING, TaskStatus.TAKEOVER)
+
+
+def change_task(
+    *, principal: Principal, client_id: str, message: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Carry out a message takeover, resume, stop or activity of a browser, and return {taskId,
+    status} of the task. Commits.
+
+    Raises:
+        TaskNotFound, Conflict, PolicyDenied, ConfirmationRequired: As the functions below.
+    """
+    where: dict[str, Any] = {
+        "principal": principal,
+        "client_id": client_id,
+        "task_id": str(message["taskId"]),
+    }
+    counts = message.get("counts") or {}
+    if message["type"] == "takeover":
+        take_over_from_browser(**where, reason=message["reason"], counts=counts)
+    elif message["type"] == "resume":
+        resume_from_browser(**where, counts=counts)
+    elif message["type"] == "stop":
+        stop_from_browser(**where)
+    else:
+        record_browser_activity(
+            **where, counts=counts, navigations=message.get("navigations") or ()
+        )
+    task = _task_of(**where)
+    return {"taskId": task.id, "status": task.status}
+
+
+def browser_of_task(principal: Principal, task_id: str) -> PluginClient | None:
+    """Return the browser that a task acts in, if it is the caller's own: what a person has open is
+    not shown to others who may read the task.
+    """
+    tasks = Task.objects.filter(id=task_id, workspace_id=principal.workspace_id)
+    client_id = tasks.values_list("selected_client_id", flat=True).first()
+    if client_id is None:
+        return None
+    return own_browsers(Caller.of(principal)).filter(id=client_id).first()
 
 
 def take_over_from_browser(

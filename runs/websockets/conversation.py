@@ -25,6 +25,7 @@ from runs.streaming.hub import get_hub
 from runs.streaming.sse import PAGE
 from runs.streaming.subscriber import Subscriber
 from runs.websockets import conversation_frames
+from runs.websockets.browser_states import follow_browser
 from runs.websockets.connection import (
     CHECK_S,
     CREDENTIAL_ENDED,
@@ -71,7 +72,8 @@ class ConversationSocket:
             self._after = self._after_in_query()
         async with get_hub().subscribe(self._task_id) as (_, subscriber):
             await self._send_snapshot()
-            await run_until_first(self._send_log(subscriber), self._receive())
+            work = [self._send_log(subscriber), self._receive(), self._send_browser_states()]
+            await run_until_first(*work)
 
     def _after_in_query(self) -> int | None:
         text = self._socket.request.GET.get("after", "")
@@ -86,6 +88,12 @@ class ConversationSocket:
         if self._after is None:
             self._after = task["lastSeq"]
         await self._socket.send(conversation_frames.snapshot(task))
+
+    async def _send_browser_states(self) -> None:
+        async def send(state: Mapping[str, Any]) -> None:
+            await self._socket.send(conversation_frames.browser_state(self._task_id, state))
+
+        await follow_browser(self._caller, self._task_id, send)
 
     async def _send_log(self, subscriber: Subscriber) -> None:
         """Send every event after the client's seq; check every CHECK_S that its token is valid."""

@@ -132,5 +132,10 @@ def snapshot(task: Mapping[str, Any]) -> dict[str, Any]:
     return event_frame(task["taskId"], {"type": SNAPSHOT_SYNC, "at": now_ms(), "data": state})
 
 
+def browser_state(task_id: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the frame with the state of the paired browser that the task acts in."""
+    return event_frame(task_id, {"type": SNAPSHOT_SYNC, "at": now_ms(), "data": dict(state)})
+
+
 def _with_id(frame: dict[str, Any], frame_id: str | None) -> dict[str, Any]:
     return frame if frame_id is None else {**frame, "id": frame_id}

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,7 +35,7 @@ from runners.plugin.pairing import registry
 from runners.plugin.pairing.registry import Activation, TooManyClients
 from runners.plugin.protocol import messages
 from runners.plugin.protocol.flood import ConnectionBudget, MessageBudget
-from runs.conversations.errors import TaskNotFound
+from runs.live.own_browser import change_task, tasks_of_browser
 from runs.websockets.connection import (
     AUTH_S,
     GOING_AWAY,
@@ -156,7 +157,7 @@ def _activated(activation: Activation, request: ASGIRequest) -> Message:
         "syncIntervalMs": int(PING_S * 1000),
         "ownOrigins": list(dict.fromkeys([origin, *own_origins()])),
         "artifactOrigins": _artifact_origins(origin),
-        "tasks": [],  # no task can choose a browser yet
+        "tasks": tasks_of_browser(principal=activation.principal, client_id=activation.client_id),
     }
 
 
@@ -272,7 +273,14 @@ class PluginSocket:
         self._connection.has_answered = True
 
     async def _change_task(self, message: Message) -> Message:
-        raise TaskNotFound("No task with this id acts in this browser.")
+        connection = self._connection
+        change = partial(
+            change_task,
+            principal=connection.principal,
+            client_id=connection.client_id,
+            message=message,
+        )
+        return messages.ack(message["id"], result=await in_thread(change))
 
 
 def _code_of(refusal: Refused) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
+
+import httpx
 
 from artifacts.storage.staging import UPLOAD_PATH, read_ticket
 from artifacts.uploads import receive_upload
@@ -14,6 +18,7 @@ from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
 from runners.models import PluginClient
 from runners.plugin.dispatch import PluginAction, PluginReply
+from tests.support.rest.rest import NO_TLS
 
 Answer = Callable[[PluginAction], PluginReply | Mapping[str, Any]]
 TAB = 41
@@ -39,6 +44,7 @@ class ScriptedBrowser:
         sent: the actions that it received.
         replies: replies by action name, used before the usual ones: one value, or a function.
         url, text: what its tab shows.
+        web: the server's address; empty: results are sent without HTTP.
     """
 
     client_id: str
@@ -48,6 +54,7 @@ class ScriptedBrowser:
     url: str = "about:blank"
     text: str = FORM
     data: bytes = b"\xff\xd8 a picture"
+    web: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -71,10 +78,28 @@ class ScriptedBrowser:
 
     async def upload(self, action: PluginAction, data: bytes, mime_type: str) -> dict[str, Any]:
         """Send bytes to the action's upload, and return the field `upload` of the result."""
-        ticket = read_ticket(str((action.upload or {})["url"]).rpartition(UPLOAD_PATH)[2])
+        url = str((action.upload or {})["url"])
+        if self.web:
+            headers = {"Content-Type": mime_type}
+            async with httpx.AsyncClient(verify=NO_TLS) as client:
+                sent = await client.put(self.web + url, content=data, headers=headers)
+            assert sent.status_code == HTTPStatus.NO_CONTENT
+            return _facts(data, mime_type)
+        ticket = read_ticket(url.rpartition(UPLOAD_PATH)[2])
         await receive_upload(ticket=ticket, body=io.BytesIO(data), mime_type=mime_type)
-        digest = hashlib.sha256(data).hexdigest()
-        return {"sizeBytes": len(data), "sha256": digest, "mimeType": mime_type}
+        return _facts(data, mime_type)
+
+    def answer(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of the result of a `browser_action` (ProtocolBrowser.perform)."""
+        ((name, params),) = message["action"].items()
+        ids = message["actionId"], message["taskId"], message["clientId"]
+        action = PluginAction(
+            *ids, name, params, 1, message.get("upload"), message.get("files", ())
+        )
+        reply = asyncio.run(self.perform(action))
+        if reply.error is not None:
+            return {"error": dict(reply.error)}
+        return {"result": dict(reply.result or {})}
 
     async def _usual(self, action: PluginAction) -> Mapping[str, Any]:
         here = {"url": self.url, "title": "Shop"}
@@ -131,6 +156,11 @@ class ScriptedBrowser:
             "browser_close_tab": {"closed": True, "tabId": TAB, "url": self.url},
         }
         return results[action.name]
+
+
+def _facts(data: bytes, mime_type: str) -> dict[str, Any]:
+    digest = hashlib.sha256(data).hexdigest()
+    return {"sizeBytes": len(data), "sha256": digest, "mimeType": mime_type}
 
 
 def pair(principal: Principal, **fields: Any) -> PluginClient:
