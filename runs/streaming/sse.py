@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from django.http import StreamingHttpResponse
 
@@ -21,7 +23,7 @@ from runs.streaming.subscriber import Subscriber, frames_of
 MEDIA_TYPE = "text/event-stream"
 PAGE = 500  # events per read
 KEEP_ALIVE_S = 15.0  # interval of comments, so that proxies keep an idle stream open
-CHECK_S = 10.0  # interval at which the reader's token is checked again, if there is a part to send
+CHECK_S = 10.0  # how old the check of a reader's token may be when a part is sent
 Page = tuple[dict[str, Any], int]  # {events, lastSeq, terminal}, and the seq where the log ends
 ReadPage = Callable[..., Page]  # with principal, run_id, after, limit
 log = logging.getLogger(__name__)
@@ -73,9 +75,10 @@ async def _lines(
                 read or runs.list_events_and_seq, principal=principal, run_id=run_id
             )
             follow = _follow(read_page, first["lastSeq"], subscriber, has_end=read is None)
-            follow = _while_allowed(principal, follow)
             async with aclosing(follow) as parts:
                 async for part in parts:
+                    if not await _credential_checks().is_active(principal):
+                        return
                     yield part
     except Refused:
         return  # the run was deleted, past its retention, while it was streamed
@@ -108,18 +111,42 @@ async def _follow(
                 yield b": still there\n\n"
 
 
-async def _while_allowed(
-    principal: Principal, parts: AsyncGenerator[bytes, None]
-) -> AsyncGenerator[bytes, None]:
-    """Forward parts until the reader's token is revoked or expires; checked every CHECK_S."""
-    checked_at = time.monotonic()
-    async with aclosing(parts):
-        async for part in parts:
-            if time.monotonic() - checked_at >= CHECK_S:
-                checked_at = time.monotonic()
-                if not await in_thread(is_credential_active, principal):
-                    return
-            yield part
+class CredentialChecks:
+    """Checks whether the credentials of open streams are still valid: one query every CHECK_S for
+    all streams of a credential, because an event may go to a thousand of them at once.
+    """
+
+    def __init__(self) -> None:
+        self._checks: dict[tuple[str, str], tuple[float, asyncio.Task[bool]]] = {}
+
+    async def is_active(self, principal: Principal) -> bool:
+        """Return whether the token was neither revoked nor expired at most CHECK_S ago.
+
+        Raises:
+            Error: The database is unavailable.
+        """
+        key, now = (principal.id, principal.permission), time.monotonic()
+        checked_at, check = self._checks.get(key, (0.0, None))
+        has_failed = check is not None and check.done() and check.exception() is not None
+        if check is None or has_failed or now - checked_at >= CHECK_S:
+            self._forget_old(now)
+            check = asyncio.create_task(in_thread(is_credential_active, principal))
+            self._checks[key] = now, check
+        # A reader that leaves must not cancel the check for the others.
+        return await asyncio.shield(check)
+
+    def _forget_old(self, now: float) -> None:
+        """Forget the checks of credentials that may have no stream any more."""
+        self._checks = {
+            key: (at, check) for key, (at, check) in self._checks.items() if now - at < CHECK_S
+        }
+
+
+_checks: WeakKeyDictionary[asyncio.AbstractEventLoop, CredentialChecks] = WeakKeyDictionary()
+
+
+def _credential_checks() -> CredentialChecks:
+    return _checks.setdefault(asyncio.get_running_loop(), CredentialChecks())
 
 
 async def _next_page(read_page: ReadPage, after: int, subscriber: Subscriber) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from playwright.async_api import Page
 
+from runners.browser.action_support.task_tab import task_tabs
 from runners.browser.actions.browser_readability_extract import WHOLE_TEXT
 from runners.browser.page_scripts import action_script, cover_script, reader_script
 from runners.browser.pool.runtime import get_runtime
@@ -102,7 +103,9 @@ class Bench:
         await self.page.context.new_cdp_session(self.page)
 
     async def _reattach(self) -> None:
-        self.session.resources["the task's tab"].detach()  # type: ignore[attr-defined]
+        tabs = task_tabs(self.session)
+        assert tabs is not None
+        tabs.current.detach()
         await self.act("browser_debugger_attach")
 
     def pairs(self) -> dict[str, tuple[Action, Action]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -86,6 +86,26 @@ def test_a_stream_ends_when_its_token_is_revoked(
         Token.objects.update(revoked_at=datetime.now(UTC))
         add_events(task_id, 1000)
         assert len(list(islice(seqs, 600))) <= 500  # the stream ends
+
+
+def test_the_streams_of_a_token_share_one_check_of_it(
+    api: httpx.Client, make_task: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+
+    def count(principal: Principal) -> bool:
+        checked.append(principal.id)
+        return True
+
+    monkeypatch.setattr(sse, "is_credential_active", count)
+    task_id = make_task()
+    with ExitStack() as stack:
+        streams = [read_seqs(stack.enter_context(open_stream(api, task_id))) for _ in range(3)]
+        for _ in range(2):
+            add_events(task_id, 500)
+            for seqs in streams:
+                assert len(list(islice(seqs, 500))) == 500
+    assert len(checked) == 1
 
 
 def test_a_busy_connection_ends_when_its_token_is_revoked(
