@@ -1604,7 +1604,7 @@ _STREAM_GUARDS = (
         "A stream ends after its token was revoked",
         Patch(
             "runs/streaming/sse.py",
-            old="if not await in_thread(is_credential_active, principal):",
+            old="if not await _credential_checks().is_active(principal):",
             new="if False:",
         ),
         failing_test=f"{TASK_READERS}::test_a_stream_ends_when_its_token_is_revoked",
