@@ -152,10 +152,11 @@ def make_artifact(principal: Principal) -> Callable[..., str]:
         name: str = "made.txt",
         kind: str = "file",
         run_id: str | None = None,
+        step_index: int | None = None,
     ) -> str:
         blob = store_blob(data, name=name, mime_type=mime_type, kind=kind)
         rows = artifact_rows(
-            [(blob, None)],
+            [(blob, step_index)],
             tenant_id=principal.tenant_id,
             workspace_id=principal.workspace_id,
             run_id=run_id or new_id("run_"),

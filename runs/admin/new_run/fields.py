@@ -102,7 +102,7 @@ class FormFields:
             default=_default(shape),
             is_required=is_required,
             is_long=shape.is_long or (isinstance(value, str) and "\n" in value),
-            is_open=is_required or is_filled or any(one.error or one.is_open for one in children),
+            is_open=is_filled or any(one.is_open for one in children),
             choices=[str(one) for one in schema.get("enum", ())],
             minimum=schema.get("minimum"),
             maximum=schema.get("maximum"),

@@ -11,7 +11,6 @@ from django.db.models import Count, QuerySet
 from django.db.models.fields.json import KT
 from django.http import HttpRequest
 
-from artifacts.admin.responses import is_image
 from artifacts.models import RESULT, Artifact
 from decisions.admin.filters import workspace_label
 from decisions.models import AuditEntry, Token, Workspace
@@ -20,6 +19,8 @@ from runs.admin.new_run.views import again_url
 from runs.admin.runs import result as runs_result
 from runs.admin.runs import waterfall
 from runs.admin.runs.columns import done_percent, elapsed_ms, is_waiting, state_pill
+from runs.admin.runs.conversation import conversation, described, usage_figures
+from runs.admin.runs.player import moments, pictures_of
 from runs.admin.runs.questions import question_of
 from runs.admin.runs.waits import Wait, list_waits, waited_ms
 from runs.models import (
@@ -39,9 +40,9 @@ from runs.task_templates.registry import get_template
 STEPS = 100  # per page of the timeline
 EVENTS = 100  # per page of the log
 ARTIFACTS = 100
-PICTURES = 24
 AUDIT_ROWS = 30
 LIVE_MS = 2000
+GOAL = 4000  # characters of an agent's goal in its conversation
 _SHOWN_SEPARATELY = frozenset({"step", "name", "url", "durationMs"})
 
 
@@ -50,13 +51,23 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
     now = datetime.now(UTC)
     active = run.status in ACTIVE
     waits = list_waits(run)
+    steps = _steps(request, run, waits, now)
+    talk = conversation(run, steps["timeline"].bars)
+    if talk:
+        steps["timeline"] = described(steps["timeline"], talk)
+    bars = steps["timeline"].bars
+    pictures = pictures_of(request, run, bars)
     return {
         "run": run,
         "live_ms": LIVE_MS if active else 0,
         "query": request.GET.urlencode(),
         **_header(run, now),
         **_times(run, waits, now),
-        "steps": _steps(request, run, waits, now),
+        "steps": steps,
+        "conversation": talk,
+        "usage": usage_figures(run) if talk else [],
+        "goal": str(run.inputs.get("goal", ""))[:GOAL] if talk else "",
+        "player": {"pictures": pictures, "moments": moments(bars, pictures)},
         "result": runs_result.result_context(run.result, run.error),
         "inputs": pretty_json(run.inputs),
         "options": pretty_json(run.options) if run.options else "",
@@ -238,13 +249,10 @@ def _artifacts(request: HttpRequest, run: Run) -> dict[str, Any]:
     rows = Artifact.objects.filter(run_id=run.id).order_by("created_at", "id")
     shown = list(rows[: ARTIFACTS + 1])
     result = [row for row in shown if row.kind == RESULT]
-    pictures = [row for row in shown if is_image(row)]
     rest = [row for row in shown[:ARTIFACTS] if row.kind != RESULT]
     return {
         "rows": [*result, *rest],
         "more": len(shown) > ARTIFACTS,
-        "pictures": pictures[:PICTURES],
-        "more_pictures": len(pictures) > PICTURES,
     }
 
 

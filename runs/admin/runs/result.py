@@ -25,7 +25,22 @@ def result_context(
         }
     if not run_result:
         return {}
+    if isinstance(run_result.get("answer"), str) and "usage" in run_result:
+        return _answer(run_result)
     return {"text": pretty_json(run_result), "truncated": bool(run_result.get("truncated"))}
+
+
+def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an agent's answer, its output, and how the output fits its schema."""
+    verification = result.get("verification") or {}
+    output = result.get("output")
+    return {
+        "answer": result["answer"],
+        "output": "" if output is None else pretty_json(output),
+        "fits": verification.get("pass"),
+        "reason": verification.get("reason", ""),
+        "truncated": bool(result.get("truncated")),
+    }
 
 
 def _is_page(item: Any) -> bool:

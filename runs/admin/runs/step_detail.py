@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from artifacts.admin.responses import is_image
 from artifacts.models import Artifact
 from decisions.presentation.formatting import pretty_json
+from runs.agent.journal_view import CALL
 from runs.models import Run, RunStep
 
 ARTIFACTS_SHOWN = 20
@@ -30,4 +31,18 @@ def step_context(request: HttpRequest, run: Run, step: RunStep) -> dict[str, Any
         "error": pretty_json(step.error, limit=4000) if step.error is not None else "",
         "pictures": [row for row in artifacts if is_image(row)],
         "files": [row for row in artifacts if not is_image(row)],
+        **(_around(request, run, step) if step.input.get("kind") == CALL else {}),
+    }
+
+
+def _around(request: HttpRequest, run: Run, step: RunStep) -> dict[str, Any]:
+    """Return the pictures of the page before and after a call of an agent."""
+    if not request.user.has_perm("artifacts.view_artifact"):
+        return {}
+    pictures = Artifact.objects.filter(
+        run_id=run.id, mime_type__startswith="image/", expired_at=None
+    ).order_by("step_index", "id")
+    return {
+        "before": pictures.filter(step_index__lt=step.index).last(),
+        "after": pictures.filter(step_index__gt=step.index).first(),
     }

@@ -8,8 +8,7 @@ import orjson
 from django.urls import reverse
 
 from artifacts.models import Artifact
-from decisions.presentation.formatting import shorten
-from decisions.security.logs import redact
+from runs.admin.runs.conversation import brief
 from runs.admin.tasks.turn import (
     TURNS,
     UNFINISHED,
@@ -118,16 +117,9 @@ def _tools(task: Task) -> list[dict[str, Any]]:
     names = {"tool": "tool", "ok": "ok", "code": "errorCode", "id": "toolCallId", "run": "runId"}
     return [
         {shown: data.get(name) for shown, name in names.items()}
-        | {"args": _brief(arguments.get((data.get("runId"), data.get("toolCallId"))))}
+        | {"args": brief(arguments.get((data.get("runId"), data.get("toolCallId"))))}
         for data in reversed(ends)
     ]
-
-
-def _brief(args: Any) -> str:
-    """Return the values of a call's arguments on one line."""
-    values = args.values() if isinstance(args, dict) else ()
-    texts = (one if isinstance(one, str) else orjson.dumps(one).decode() for one in values)
-    return redact(shorten(" · ".join(text for text in texts if text not in ("", "null")), 120))
 
 
 def _screenshot(task: Task) -> Artifact | None:
