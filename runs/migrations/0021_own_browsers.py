@@ -4,6 +4,20 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 
+def add_column_if_absent(apps, schema_editor):
+    """Add the column that 0015 removed from the models alone, unless the database still has it.
+
+    SQLite lost it since: it copies a table without the columns that the models do not have.
+    """
+    connection = schema_editor.connection
+    with connection.cursor() as cursor:
+        columns = connection.introspection.get_table_description(cursor, "runs_task")
+    if all(column.name != "selected_client_id" for column in columns):
+        field = models.CharField(max_length=128, null=True)
+        field.set_attributes_from_name("selected_client_id")
+        schema_editor.add_field(apps.get_model("runs", "Task"), field)
+
+
 class Migration(migrations.Migration):
 
     dependencies = [
@@ -20,15 +34,17 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField()),
             ],
         ),
-        # The column exists: 0015 removed it from the models alone.
         migrations.SeparateDatabaseAndState(
+            database_operations=[
+                migrations.RunPython(add_column_if_absent, migrations.RunPython.noop),
+            ],
             state_operations=[
                 migrations.AddField(
                     model_name='task',
                     name='selected_client_id',
                     field=models.CharField(max_length=128, null=True),
                 ),
-            ]
+            ],
         ),
         migrations.AddIndex(
             model_name='task',
