@@ -105,7 +105,7 @@
     choose(moments()[Number(event.target.value)].step);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable], dialog")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, [contenteditable], dialog")) return;
     const action = { j: () => { play(false); go(1); }, k: () => { play(false); go(-1); }, p: () => play(), o: open }[event.key];
     if (!action) return;
     event.preventDefault();
