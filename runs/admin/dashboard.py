@@ -19,10 +19,11 @@ from decisions.infra.staleness import ChangeWatch
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
 from runs.admin.change_stream import change_stream_urls
-from runs.admin.last_day import last_day
 from runs.admin.runs.columns import done_percent, elapsed_ms, state_pill, waiting_runs
 from runs.admin.runs.questions import question_of
+from runs.admin.statistics_page import statistics_urls
 from runs.models import ACTIVE, Run, RunStatus, Slot, Worker
+from runs.statistics.series import summary
 
 LIVE_MS = 2000
 ROWS = 10
@@ -34,7 +35,7 @@ _LONG = ("inputs", "options", "result", "warnings", "next_actions")
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Return the context of the dashboard (UNFOLD's DASHBOARD_CALLBACK)."""
-    return context | _now(request) | {"title": "Dashboard"}
+    return context | _now(request) | {"title": "Dashboard", "shows_plots": True}
 
 
 def live_dashboard(request: HttpRequest) -> HttpResponse:
@@ -78,9 +79,15 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         "slots": _slots(),
         "workers": _workers() if request.user.has_perm("runs.view_worker") else None,
         "has_no_worker": not Worker.objects.filter(lost_at__isnull=True).exists(),
-        "day": last_day(),
+        "day": _last_day(),
         "base_url": f"{request.scheme}://{request.get_host()}",
     }
+
+
+def _last_day() -> dict[str, Any]:
+    """Return the numbers of the last 24 hours, from the statistics."""
+    day = summary()
+    return day | {"mean": "–" if day["mean_ms"] is None else duration(day["mean_ms"])}
 
 
 def _waiting_decisions(request: HttpRequest) -> list[dict[str, Any]]:
@@ -172,7 +179,7 @@ def _heartbeat(worker: Worker) -> dict[str, Any]:
 def _live_urls() -> list[URLPattern]:
     """Return the URL of the live parts; Unfold's site adds it to its own URLs."""
     view = admin.site.admin_view(never_cache(live_dashboard))
-    return [path("live/", view, name="live_dashboard"), *change_stream_urls()]
+    return [path("live/", view, name="live_dashboard"), *change_stream_urls(), *statistics_urls()]
 
 
 admin.site.index_template = "admin/runs/dashboard/page.html"

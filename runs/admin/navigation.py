@@ -69,7 +69,14 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         {"title": title, "items": [_item(request, *item) for item in items]}
         for title, items in _GROUPS
     ]
-    return [{"items": [index]}, *groups]
+    plots = {
+        "title": _("Statistics"),
+        "icon": "monitoring",
+        "link": reverse("admin:statistics"),
+        "active": request.path == reverse("admin:statistics"),
+        "permission": _has_permission("runs.view_run"),
+    }
+    return [{"items": [index, plots]}, *groups]
 
 
 def _item(request: HttpRequest, icon: str, name: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from runs.models.run import (
     RunTerms,
 )
 from runs.models.saved_views import SavedView
+from runs.models.statistics import EndedRun, LoadSample, RunStatistic
 from runs.models.totals import RunTotal, RunTotalChange
 from runs.models.webhooks import (
     BEING_SENT,
@@ -46,13 +47,16 @@ __all__ = [
     "TRACE",
     "UNFINISHED",
     "DeliveryStatus",
+    "EndedRun",
     "KeyedCall",
+    "LoadSample",
     "MessageRole",
     "OpenCall",
     "Run",
     "RunEvent",
     "RunKey",
     "RunSecret",
+    "RunStatistic",
     "RunStatus",
     "RunStep",
     "RunTerms",

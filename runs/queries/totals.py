@@ -1,5 +1,5 @@
 """Totals of visible runs per workspace, template and status, so that a list of a million runs does
-not count them.
+not count them; and the triggers of the runs table.
 
 Triggers on the runs table insert a row into `RunTotalChange` in the transaction that makes a run
 visible, changes its status, or hides it; so the totals match the rows, whatever code writes them.
@@ -25,6 +25,8 @@ _SEEN, _MOVES = (
         " OR NEW.hidden_at IS NULL AND OLD.status <> NEW.status"
     ),
 )
+_ENDED = "{row}.status IN ('succeeded', 'partial_success', 'failed', 'canceled')"
+_COUNT = "INSERT INTO runs_endedrun (run_id) VALUES (NEW.id);"  # for runs.statistics
 _WAS, _IS = _SEEN.format(row="OLD"), _SEEN.format(row="NEW")
 # Each trigger: the event it fires after, its condition, and the change row that it inserts.
 _TRIGGERS = {
@@ -43,6 +45,12 @@ _TRIGGERS = {
         "OLD.hidden_at IS NULL",
         f"{_LINE} VALUES (OLD.workspace_id, OLD.template_id, OLD.status, NULL, 1);",
     ),
+    "runs_statistic_ended": (
+        "UPDATE OF status",
+        f"{_ENDED.format(row='NEW')} AND NOT {_ENDED.format(row='OLD')}",
+        _COUNT,
+    ),
+    "runs_statistic_inserted": ("INSERT", _ENDED.format(row="NEW"), _COUNT),
 }
 _PLACED = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'runs_run'",
@@ -207,7 +215,7 @@ def ensure_totals(**_: Any) -> None:
 
 
 def _is_migrated() -> bool:
-    return "runs_runtotalchange" in connection.introspection.table_names()
+    return {"runs_runtotalchange", "runs_endedrun"} <= set(connection.introspection.table_names())
 
 
 def _trigger(name: str) -> list[str]:

@@ -31,6 +31,9 @@ from runs.scheduler.queue_timeouts import QueueTimeouts
 from runs.scheduler.retention import delete_old_runs, hide_runs
 from runs.scheduler.subjects import fill_in_subjects
 from runs.sessions.services import delete_closed_sessions, expire_sessions
+from runs.statistics.folding import fold_statistics
+from runs.statistics.periods import delete_old_statistics
+from runs.statistics.sampling import EVERY_S, sample_load
 from runs.submission.resume import resume_settled_runs
 from runs.submission.secret_inputs import delete_leftover_secrets
 from runs.worker import work_sharing
@@ -66,6 +69,8 @@ class Scheduler:
             (5.0, work_sharing.release_steps_of_lost_helpers),
             (3.0, resume_settled_runs),
             (5.0, fold_totals),
+            (5.0, fold_statistics),
+            (EVERY_S, sample_load),
             (15.0, ensure_slots),
             (15.0, fill_in_subjects),
             (15.0, hide_runs),
@@ -86,6 +91,7 @@ class Scheduler:
             (5.0, start_waiting_runs),
             (5.0, end_takeovers),
             (3600.0, delete_old_tasks),
+            (600.0, delete_old_statistics),
         ]
 
     def _run_job(self, job: Callable[[], object]) -> None:

@@ -11,7 +11,6 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from decisions.identity.principals import Principal
-from runs.admin import last_day
 from runs.models import Run, RunEvent, RunStep
 
 MakeClient = Callable[..., Client]
@@ -40,7 +39,6 @@ def staff_client(principal: Principal) -> MakeClient:
 
 
 def _signed_in(user: User) -> Client:
-    last_day._cache._until = 0.0  # the dashboard caches its numbers for a while
     client = Client()
     client.force_login(user)
     return client
