@@ -26,8 +26,8 @@ def percentile(histograms: Iterable[Histogram], share: float) -> float | None:
         for bucket, number in histogram.items():
             counts[int(bucket)] = counts.get(int(bucket), 0) + number
     left = share * sum(counts.values())
-    for bucket in sorted(counts):
-        left -= counts[bucket]
+    for place in sorted(counts):
+        left -= counts[place]
         if left <= 1e-9:
-            return math.exp(bucket * _WIDTH)
+            return math.exp(place * _WIDTH)
     return None

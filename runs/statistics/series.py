@@ -12,9 +12,8 @@ from django.conf import settings
 
 from decisions.infra.clock import to_ms
 from runs.models import RunStatistic, RunStatus
-from runs.statistics.folding import OTHER
 from runs.statistics.histogram import percentile
-from runs.statistics.periods import ALL, start_of
+from runs.statistics.periods import ALL, OTHER, start_of
 
 WINDOW = 4  # points whose runs make a failure rate
 SHOWN = 6  # templates, or kinds of steps; the rest is one series

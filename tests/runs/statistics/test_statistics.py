@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from runs.models import EndedRun, LoadSample, Run, RunStatistic, RunStep, Slot
-from runs.statistics import folding, periods
+from runs.statistics import periods
 from runs.statistics.folding import fold_statistics, kind_of
 from runs.statistics.histogram import bucket_of, percentile
 from runs.statistics.periods import ALL, Additions, delete_old_statistics, start_of
@@ -72,7 +72,7 @@ def test_a_fold_that_fails_counts_nothing_and_loses_nothing(
         raise OSError("killed")
 
     with monkeypatch.context() as broken:
-        broken.setattr(folding.Additions, "write", fail)
+        broken.setattr(Additions, "write", fail)
         with pytest.raises(OSError, match="killed"):
             fold_statistics()
     assert EndedRun.objects.count() == 1
