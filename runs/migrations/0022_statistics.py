@@ -44,7 +44,7 @@ def nothing(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0020_subjects_and_terms'),
+        ('runs', '0021_own_browsers'),
     ]
 
     operations = [
