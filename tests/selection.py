@@ -53,6 +53,7 @@ VENDOR = {
     "runs/search/*": ("runs/queries/test_run_search.py",),
     "runs/queries/totals.py": ("runs/queries/test_totals.py",),
     "runs/queue/*": ("runs/queue/*", "runs/execution/test_work_sharing.py"),
+    "runs/statistics/folding.py": ("runs/statistics/test_statistics.py",),
 }
 # Invariants that hold on both databases whatever their code, invalid inputs that SQLite would store
 # and PostgreSQL refuse, and one way through each surface.
