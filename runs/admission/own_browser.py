@@ -2,7 +2,8 @@
 
 Unless a rule says otherwise, a person confirms the first change that a task makes on each origin,
 and each submit, upload and acceptance of a dialog. What an element is, and which page it is on, is
-as the newest observation of the tab shows it; what no observation shows counts as a submit.
+as the newest observation of the tab shows it; a click on what no observation shows counts as a
+submit, and so does one in a tab that shows another origin by now.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from runners.actions.catalogue import (
 )
 from runners.models import PluginClient
 from runners.own_browsers import SELECTED, find_own_browser, state_of_browser
+from runners.plugin.connections.snapshots import read_snapshot
 from runners.targets.targets import Caller
 from runs.admission.shown_page import EndedStep, PageElement, find_element
 from runs.models import Run, Task, TaskOrigin
@@ -73,7 +75,24 @@ def with_browser_policy(
         return replace(request, default=Verdict("allow", _DEFAULT))
     element = find_element(run, request.args, journal)
     origin = origin_of(element.url)
+    shown = _shown_now(run, request)
+    if shown is not None and origin_of(shown) != origin:  # the observation is of another page
+        element, origin = PageElement(shown, ""), origin_of(shown)
     return replace(request, origin=origin, default=_default(run, request, element, origin))
+
+
+def _shown_now(run: Run, request: ToolCallRequest) -> str | None:
+    """Return the address of the call's tab as the browser reported it last; None if it is not known
+    or stale.
+    """
+    client = PluginClient.objects.filter(id=request.target_id).first()
+    if client is None:
+        return None
+    known = read_snapshot(client)
+    if known["stale"] or known["state"] is None:
+        return None
+    tabs = {tab["tabId"]: tab.get("url") for tab in known["state"]["tabs"]}
+    return tabs.get(request.args.get("tabId"))
 
 
 def _default(run: Run, request: ToolCallRequest, element: PageElement, origin: str) -> Verdict:

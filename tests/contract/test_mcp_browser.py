@@ -28,6 +28,7 @@ from tests.contract.mcp_http_host import HEADERS
 from tests.support.agent.agent_goals import observations, page_field
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
+from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.browser.page_server import PageServer
 from tests.support.rest.rest import bearer
 
@@ -36,6 +37,7 @@ pytest_plugins = [
     "tests.support.agent.model_fixtures",
     "tests.support.agent.agent_fixtures",
     "tests.support.browser.browser_fixtures",
+    "tests.support.browser.own_browser_fixtures",
     "tests.support.rest.rest_fixtures",
 ]
 TOOLSETS = ("runtime", "browser")
@@ -496,3 +498,25 @@ def test_a_host_completes_the_second_step_of_a_login_on_its_page(
     number = click_id(shown, 'input "Code"')
     _, page = act(browsing, "browser_type", clickId=number, text="4711", submit=True)
     assert "Limit 500" in page
+
+
+def test_a_host_acts_in_the_users_own_browser(
+    browsing: Host, browser: ScriptedBrowser, principal: Principal
+) -> None:
+    opened, page = act(browsing, "task_start", url=SHOP, targetId="plugin")
+    assert (opened["tabId"], "Buy" in page) == (TAB, True)
+    scrolled, _ = act(browsing, "browser_scroll", screens=1)
+    assert scrolled["atEnd"] is True
+    error = refused(browsing, "browser_click", clickId=3)
+    assert (error["errorCode"], "[3] button" in error["message"]) == ("CONFIRMATION_REQUIRED", True)
+    task = Task.objects.get()
+    assert (task.session_id, task.selected_client_id) == (opened["sessionId"], browser.client_id)
+    assert "browser_click" not in browser.names
+    assert {action.client_id for action in browser.sent} == {browser.client_id}
+
+
+@pytest.mark.parametrize("target", ["plc_of_others", "target_1"])
+def test_a_host_chooses_no_browser_but_its_users(browsing: Host, target: str) -> None:
+    error = refused(browsing, "task_start", url=SHOP, targetId=target)
+    assert error["errorCode"] in ("TARGET_NOT_FOUND", "INVALID_PARAMETER")
+    assert not Task.objects.exists()
