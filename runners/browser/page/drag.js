@@ -118,7 +118,7 @@ const domDrag = async (offset) => {
     const over = step === DRAG_STEPS ? destination : under(at);
     pointerEvent(PointerEvent, over, "pointermove", at);
     pointerEvent(MouseEvent, over, "mousemove", at);
-    await sleep(16);
+    if (!document.hidden) await sleep(16); // pages that are not seen wait a second
   }
   pointerEvent(PointerEvent, destination, "pointerup", point);
   pointerEvent(MouseEvent, destination, "mouseup", point);

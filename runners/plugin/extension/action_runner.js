@@ -27,6 +27,7 @@ export class ActionRunner {
       return;
     }
     const { actionId, taskId } = message;
+    await this.tasks.ready;
     const isRunning = [...this.running.values()].includes(actionId);
     const record = isRunning ? null : await this.records.get(actionId);
     if (isRunning) this._ack(message);
@@ -54,6 +55,7 @@ export class ActionRunner {
       await this._send(result);
     } finally {
       this.running.delete(taskId);
+      this.tasks.rest(taskId);
     }
   }
 

@@ -75,6 +75,11 @@ export class Debugger {
     await this.api.detach({ tabId }).catch(() => {});
   }
 
+  // The session has proved to be lost: the next use attaches again.
+  forget(tabId) {
+    this.sessions.delete(tabId);
+  }
+
   // Send a command; throws what the browser says.
   send(tabId, method, params = {}) {
     return this.api.sendCommand({ tabId }, method, params);

@@ -7,7 +7,8 @@ import { ContextLost, invalidTarget, navigationTimeout, taskTabClosed, TimedOut 
 
 const FILES = { continuityAct: "act", continuityRead: "read", continuityDocumentReady: "document_ready", continuityCover: "cover" };
 const WORLD = "continuity";
-const LOST_MS = 1000; // for the answer after the document was replaced: it may never come
+const LOST_MS = 100; // for the answer of a document that was replaced, which may be on its way
+const CHECK_MS = 50;
 const MAX_DOCUMENTS = 8;
 const CONTEXT_LOST = /frame (with id \S+ )?was removed|no frame with id|no document with id|document (was|is) (replaced|inactive)|navigated|context was destroyed|cannot find context|context with specified id|promise was collected|could not find object|invalid remote object|frame for given id/i;
 const TAB_GONE = /no tab with id|tab was closed|target closed/i;
@@ -17,17 +18,28 @@ const REFUSED_MS = 25;
 const FORBIDDEN = /cannot access a|extensions gallery|cannot be scripted|browser's own pages/i;
 const EMPTY_DOCUMENT = /^(about:|data:|blob:|chrome-error:)|^$/;
 
-// In the page: call an injected function, after the token of this browser's run was stored for it.
-function callInjected(name, given, token) {
+// In the page: call an injected function, after the token of this browser's run was stored for it. `given` is JSON text,
+// because Chrome drops null values. An answer that is not there at once is sent as a message: while Chrome waits for the
+// promise of an injected script, the document does not finish loading.
+function callInjected(name, given, token, id) {
   globalThis.continuityToken ??= token;
   if (!globalThis[name]) return { isMissing: true };
-  return (async () => {
+  const calling = (async () => {
     try {
-      return { value: await globalThis[name](given) };
+      return { value: await globalThis[name](JSON.parse(given)) };
     } catch (error) {
       return { failure: String(error) };
     }
   })();
+  const nextTask = new Promise((resolve) => {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = () => resolve({ isStarted: true });
+    channel.port2.postMessage(0);
+  });
+  return Promise.race([calling, nextTask]).then((first) => {
+    if (first.isStarted) calling.then((answer) => chrome.runtime.sendMessage({ type: "pageAnswer", id, answer })).catch(() => {});
+    return first;
+  });
 }
 
 // In the page: give the scripts access to the closed shadow roots of the elements for which they asked.
@@ -40,10 +52,13 @@ function openClosedRoots() {
 }
 
 export class Pages {
-  constructor({ cdp, token, scripting = chrome.scripting }) {
+  constructor({ cdp, token, scripting = chrome.scripting, runtime = chrome.runtime }) {
     this.cdp = cdp;
     this.token = token; // a promise of the random prefix of the events between the page's two worlds
     this.scripting = scripting;
+    this.waiting = new Map(); // id of a call → {tabId, resolve}: its answer comes as a message
+    this.lastId = 0;
+    runtime.onMessage.addListener((message, sender) => this._receive(message, sender));
   }
 
   // Call a function of page/*.js in a tab's document; `msLeft` is called again and again, so that it can change.
@@ -53,14 +68,12 @@ export class Pages {
 
   // Run a command of the action script and return its answer.
   async run(tab, command, args, ms) {
-    const [end, { documents }] = [now() + ms, tab];
-    const msLeft = () => Math.min(end, tab.documents === documents ? Infinity : tab.shownSince + LOST_MS) - now();
+    const end = now() + ms;
     let text;
     try {
-      text = await this.call(tab, "continuityAct", { command, args: args ?? null }, msLeft);
+      text = await this.call(tab, "continuityAct", { command, args: args ?? null }, () => end - now());
     } catch (error) {
       if (!(error instanceof TimedOut)) throw error;
-      if (tab.documents !== documents) throw new ContextLost("the document was replaced before it answered");
       throw navigationTimeout("The page did not answer: its script hangs.", { url: await tab.url() });
     }
     const answer = JSON.parse(text);
@@ -70,7 +83,8 @@ export class Pages {
 
   // Run a function of the extension itself in the page's isolated world.
   async evaluate(tab, func, args, ms) {
-    return Promise.race([within(ms, this._inject(tab, { func, args })), tab.lost]);
+    const [result] = await Promise.race([within(ms, this._inject(tab, { func, args })), tab.lost]);
+    return result;
   }
 
   // Make the closed shadow roots accessible for which the last answer of the page asked.
@@ -81,24 +95,13 @@ export class Pages {
     });
   }
 
-  // The addresses of all frames of a tab that can be read.
-  async frameAddresses(tab, ms) {
-    const found = this.scripting.executeScript({ target: { tabId: tab.id, allFrames: true }, injectImmediately: true, func: () => location.href });
-    try {
-      return (await within(ms, found)).map(({ result }) => result).filter(Boolean);
-    } catch (error) {
-      if (error instanceof TimedOut) throw error;
-      return []; // a page that takes no scripts
-    }
-  }
-
   async _race(tab, calling, msLeft) {
     calling.catch(() => {});
     for (;;) {
       const left = msLeft();
       if (left <= 0) throw new TimedOut("the page did not answer in time");
       try {
-        return await Promise.race([within(Math.min(left, 250), calling), tab.lost]);
+        return await Promise.race([within(Math.min(left, CHECK_MS), calling), tab.lost]);
       } catch (error) {
         if (!(error instanceof TimedOut)) throw error;
       }
@@ -108,7 +111,10 @@ export class Pages {
   async _call(tab, name, given) {
     const token = await this.token;
     for (let attempt = 0; attempt < MAX_DOCUMENTS; attempt += 1) {
-      const answer = await this._inject(tab, { func: callInjected, args: [name, given ?? null, token] }, name);
+      const id = this.nextId();
+      const commits = tab.commits.length;
+      const [injected, documentId] = await this._inject(tab, { func: callInjected, args: [name, JSON.stringify(given ?? null), token, id] }, name);
+      const answer = injected?.isStarted ? await this._answerOf(tab, id, documentId, commits) : injected;
       if (answer === null || answer === undefined) throw new ContextLost("the document was replaced during the call");
       if ("value" in answer) return answer.value ?? null;
       if ("failure" in answer) throw new Error(`page script: ${answer.failure}`);
@@ -117,10 +123,39 @@ export class Pages {
     throw new ContextLost("the page keeps navigating to other documents");
   }
 
+  nextId() {
+    this.lastId += 1;
+    return `${this.lastId}:${crypto.randomUUID()}`;
+  }
+
+  // The answer that a call in a document sends; it never comes if another document was committed since (`commits` were before).
+  _answerOf(tab, id, documentId, commits) {
+    return new Promise((resolve, reject) => {
+      const lose = () => setTimeout(() => end(reject, new ContextLost("the document was replaced during the call")), LOST_MS);
+      const stop = tab.onCommit((committed) => committed !== documentId && lose());
+      const end = (settle, value) => {
+        stop();
+        this.waiting.delete(id);
+        settle(value);
+      };
+      this.waiting.set(id, { tabId: tab.id, resolve: (answer) => end(resolve, answer) });
+      tab.lost.catch((error) => end(reject, error));
+      const last = tab.commits.slice(commits).at(-1);
+      if (last !== undefined && last !== documentId) lose();
+    });
+  }
+
+  _receive(message, sender) {
+    if (message?.type !== "pageAnswer") return;
+    const call = this.waiting.get(message.id);
+    if (call && sender.tab?.id === call.tabId) call.resolve(message.answer);
+  }
+
+  // Returns what the injection returns, and the id of its document.
   async _inject(tab, injection, name = "") {
     try {
       const [answer] = await this.scripting.executeScript({ target: { tabId: tab.id, frameIds: [0] }, injectImmediately: true, ...injection });
-      return answer?.result;
+      return [answer?.result, answer?.documentId];
     } catch (error) {
       const { message } = error;
       if (TAB_GONE.test(message)) throw taskTabClosed("The task's tab was closed, or its page died.", { tabId: tab.id });
@@ -134,7 +169,7 @@ export class Pages {
   async _refused(tab, message, injection, name) {
     const url = await tab.url();
     const isEmpty = EMPTY_DOCUMENT.test(url) || tab.isErrorPage || ERROR_PAGE.test(message);
-    if (name && isEmpty && !FORBIDDEN.test(message)) return this._callByDebugger(tab, name, injection.args[1]);
+    if (name && isEmpty && !FORBIDDEN.test(message)) return [await this._callByDebugger(tab, name, JSON.parse(injection.args[1]))];
     if (/^https?:/.test(url) && NOT_INJECTABLE.test(message) && tab.countRefusal() <= MAX_DOCUMENTS) {
       await sleep(REFUSED_MS);
       throw new ContextLost(message);
@@ -155,7 +190,7 @@ export class Pages {
         await this.cdp.send(tab.id, "Runtime.evaluate", { expression, contextId });
       }
       const answer = await this.cdp.send(tab.id, "Runtime.callFunctionOn", {
-        functionDeclaration: `(given) => globalThis.${name}(given)`, arguments: [{ value: given }], executionContextId: contextId,
+        functionDeclaration: `(given) => globalThis.${name}(JSON.parse(given))`, arguments: [{ value: JSON.stringify(given) }], executionContextId: contextId,
         awaitPromise: true, returnByValue: true,
       });
       if (answer.exceptionDetails) return { failure: String(answer.exceptionDetails.exception?.description ?? answer.exceptionDetails.text) };

@@ -13,7 +13,6 @@ import * as taskUi from "./task_ui.js";
 import { Tasks } from "./tasks.js";
 
 const RECONNECT_ALARM = "reconnect";
-const IDLE = new Set(["created", "ongoing", "takeover"]); // no run is working on the page: the debugger is not needed
 
 const token = sessionToken();
 const connection = new Connection();
@@ -28,6 +27,8 @@ const ui = taskUi.start({ connection, tasks });
 pairing.start({ connection, ui });
 
 tasks.isTakenOver = taskUi.isTakenOver;
+tasks.isWorking = (taskId) => runner.running.has(taskId);
+tasks.restoreSessions();
 tasks.onTabAdded = taskUi.tabAdded;
 cdp.onDetach(taskUi.debuggerDetached);
 
@@ -36,7 +37,7 @@ connection.on("task_status", async (message) => {
   await tasks.ready;
   taskUi.taskStatus(message);
   await tasks.setStatus(taskId, status, title);
-  if (IDLE.has(status) && !runner.running.has(taskId)) for (const tabId of tasks.tabsOf(taskId)) await cdp.detach(tabId);
+  tasks.rest(taskId);
 });
 connection.onActive(async (session) => {
   await tasks.ready;

@@ -7,6 +7,8 @@ import { TaskTab } from "./tab/task_tab.js";
 const STORED = "tasks";
 const MAX_TABS = 20;
 const ENDED = new Set(["completed", "error", "removed"]);
+const RESTING = new Set(["created", "ongoing", "takeover"]); // no run works in the tabs: the debugger is not needed
+const REST_MS = 30_000; // in case that the work goes on
 const GROUP_COLOR = "blue";
 const TITLE_LIMIT = 60;
 
@@ -19,11 +21,14 @@ export class Tasks {
     this.records = {}; // taskId → {tabs: [tabId], closed: [tabId], current, groupId, title, status, nextClickIds: {tabId: n}}
     this.live = new Map(); // tabId → TaskTab
     this.isTakenOver = () => false;
+    this.isWorking = () => false; // whether an action of the task is running
+    this.resting = new Map(); // taskId → timer
     this.onTabAdded = () => {};
     this.ready = this._load();
     cdp.onEvent((tabId, method, params) => this.live.get(tabId)?.onEvent(method, params));
     tabs.onRemoved.addListener((tabId) => this._changed(() => this._removed(tabId)));
     tabs.onReplaced.addListener((added, removed) => this._changed(() => this._replaced(added, removed)));
+    navigation.onCommitted.addListener(({ tabId, frameId, documentId }) => frameId === 0 && this.live.get(tabId)?.commit(documentId));
     navigation.onCreatedNavigationTarget.addListener((opened) => this._changed(() => this._opened(opened)));
   }
 
@@ -130,6 +135,26 @@ export class Tasks {
     await this.save();
   }
 
+  // Detach the debugger from the tabs of a task in which no run works: at once if a person has taken over the page.
+  rest(taskId) {
+    clearTimeout(this.resting.get(taskId));
+    this.resting.delete(taskId);
+    const { status } = this.records[taskId] ?? {};
+    if (!RESTING.has(status)) return;
+    const detach = () => {
+      this.resting.delete(taskId);
+      if (!this.isWorking(taskId)) for (const tabId of this.tabsOf(taskId)) this.cdp.detach(tabId);
+    };
+    this.resting.set(taskId, setTimeout(detach, status === "takeover" ? 0 : REST_MS));
+  }
+
+  // The debugger stays attached when a service worker dies, and the page waits for answers to its dialogs: take it over.
+  async restoreSessions() {
+    await this.ready;
+    const attached = (await this.cdp.api.getTargets()).filter((target) => target.attached).map(({ tabId }) => tabId);
+    for (const tabId of attached) if (this.taskOf(tabId) !== undefined) this.cdp.attach(tabId).catch(() => {});
+  }
+
   // The server knows these tasks; others have ended.
   async keepOnly(taskIds) {
     const known = new Set(taskIds);
@@ -139,15 +164,23 @@ export class Tasks {
   // Put a tab of the task in its tab group, which is created with the first one.
   async group(taskId, tabId, title) {
     const record = this.records[taskId];
-    const { windowId } = await this.tabs.get(tabId);
-    try {
-      record.groupId = await this.tabs.group({ tabIds: [tabId], groupId: record.groupId });
-    } catch { // it has none, or the person has dissolved it
-      record.groupId = await this.tabs.group({ tabIds: [tabId], createProperties: { windowId } });
+    const isOld = await this._joinGroup(tabId, record.groupId);
+    if (!isOld) record.groupId = await this._newGroup(tabId);
+    if (!isOld || title) {
       await this.groups.update(record.groupId, { title: (title || "Continuity").slice(0, TITLE_LIMIT), color: GROUP_COLOR });
     }
     await this.save();
-    return record.groupId;
+  }
+
+  // False if there is no such group any more: the person may have dissolved it.
+  async _joinGroup(tabId, groupId) {
+    if (groupId === null) return false;
+    return this.tabs.group({ tabIds: [tabId], groupId }).then(() => true, () => false);
+  }
+
+  async _newGroup(tabId) {
+    const { windowId } = await this.tabs.get(tabId);
+    return this.tabs.group({ tabIds: [tabId], createProperties: { windowId } });
   }
 
   async _release(tabId) {

@@ -54,6 +54,12 @@ class ExtensionBrowser:
         browser.send("Target.closeTarget", targetId=address.rpartition("/")[2])
         browser.close()
 
+    def open_tab(self, url: str) -> None:
+        """Open a tab as the person does."""
+        browser = DevTools(self.address)
+        browser.send("Target.createTarget", url=url)
+        browser.close()
+
     @property
     def address(self) -> str:
         """The address of the browser's own DevTools target."""

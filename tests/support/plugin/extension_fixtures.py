@@ -67,6 +67,11 @@ class ExtensionTask:
         elements = self("dom_index")["elements"]
         return {element.get("text", ""): element["clickId"] for element in elements}
 
+    def current_url(self) -> str:
+        """Return the address of the task's current tab."""
+        tabs = self.perform("browser_list_tabs", {})["result"]["tabs"]
+        return next(str(tab["url"]) for tab in tabs if tab.get("current"))
+
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression in the page."""
         page = self.browser.page(self.url)
@@ -109,4 +114,5 @@ def extension_task(
     """Yield a task of its own in the shared browser; its tabs are closed afterwards."""
     task = ExtensionTask(*shared_extension)
     yield task
+    task.browser.evaluate("globalThis.restoreDebugger?.()")
     task.perform("task_stop", {"closeTab": True})

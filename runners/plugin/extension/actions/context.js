@@ -5,7 +5,6 @@ import { RESERVE_MS } from "../input/strategy.js";
 import { refuseOwnPage } from "../own_pages.js";
 import { waitForNavigation } from "../tab/navigation.js";
 
-const FRAMES_MS = 2000;
 const FRAMES = { format: "jpeg", quality: 1, maxWidth: 16, maxHeight: 16, everyNthFrame: 1000 };
 const DOWNLOAD_MS = 1000; // for the server's answer, which decides between a page and a download
 const EVENT_MS = 300; // between the end of a navigation without a page and the download's start
@@ -60,7 +59,8 @@ export class ActionContext {
 
   // Throw INVALID_TARGET if a frame shows a page of the product, because input could reach it there.
   async checkFrames() {
-    for (const url of await this.pages.frameAddresses(this.tab, FRAMES_MS)) this.checkAddress(url);
+    const frames = await chrome.webNavigation.getAllFrames({ tabId: this.tab.id });
+    for (const { url } of frames ?? []) if (/^(https?|blob):/.test(url)) this.checkAddress(url);
   }
 
   // Wait shortly for the downloads that the last input may have started; return what the page did by itself.

@@ -39,6 +39,7 @@ async function tryBoth(context, interact, interactorWith, byCdp) {
     const mayFallBack = cause instanceof NotDispatched || isCode(cause, "CDP_PERMISSION_DENIED") ||
       (isCode(cause, "CDP_UNAVAILABLE") && cause.details.effect !== "unknown");
     if (!mayFallBack) throw cause;
+    cdp.forget(tab.id);
     return { result: await withScript(byScript), byCdp: false, warnings: [warningOf(cause)] };
   }
 }

@@ -31,6 +31,8 @@ export class TaskTab {
     this.notices = [];
     this.events = new PageEvents();
     this.dialogs = new Dialogs(this);
+    this.commits = []; // the ids of the documents that it has shown, as Chrome's extensions see them
+    this.commitListeners = new Set();
     this.frameId = this.loaderId = "";
     this.refusals = 0;
     this.waiters = [];
@@ -57,6 +59,18 @@ export class TaskTab {
   // Remember what the debugger says of the page that is shown.
   rememberPage({ id, loaderId, url, unreachableUrl }) {
     Object.assign(this, { frameId: id, loaderId, refusals: 0, isErrorPage: Boolean(unreachableUrl), knownUrl: /^https?:/.test(url) ? "" : url });
+  }
+
+  // Another document is shown now.
+  commit(documentId) {
+    this.commits.push(documentId);
+    for (const listener of [...this.commitListeners]) listener(documentId);
+  }
+
+  // Call `listener(documentId)` for each document from now on; returns a function that ends that.
+  onCommit(listener) {
+    this.commitListeners.add(listener);
+    return () => this.commitListeners.delete(listener);
   }
 
   // How often Chrome has refused to inject into this document.
@@ -121,10 +135,12 @@ export class TaskTab {
 
 const stayNotice = (url) => `The page navigated to ${url}, which returned no page: a download or an empty response.`;
 
+const OPENS_OTHER_PROGRAM = /^(?!(https?|file|data|blob|about|javascript):)[a-z][a-z0-9+.-]*:/i; // mailto:, tel:
+
 const onNavigation = (tab, params, isLeaving) => {
   const isSame = ["sameDocument", "historySameDocument"].includes(params.navigationType);
   const isOtherTab = (params.disposition ?? "currentTab") !== "currentTab";
-  if (params.frameId !== tab.frameId || isSame || isOtherTab) return;
+  if (params.frameId !== tab.frameId || isSame || isOtherTab || OPENS_OTHER_PROGRAM.test(params.url ?? "")) return;
   if (tab.isLeaving && !isLeaving && tab.leavingTo) {
     tab.stayedAt = now();
     tab.stayNotice = stayNotice(tab.leavingTo);
