@@ -7,10 +7,6 @@ const PROTOCOL_VERSION = "1.3";
 const ATTACH_MS = 4000;
 const REFUSED = /not allowed|permission|cannot access|cannot attach|policy|chrome:\/\/|extensions? gallery/i;
 const ATTACHED_BEFORE = /already attached/i;
-const GONE = /not attached|detached|no tab with|target closed|inspected target/i;
-
-// Whether a command failed because the debugger is not attached any more, so that nothing was dispatched by it.
-export const isDetached = (error) => GONE.test(String(error?.message ?? error));
 
 export class Debugger {
   constructor({ api = chrome.debugger, input = expectedInput, prepare = async () => {} } = {}) {

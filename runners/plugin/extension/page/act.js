@@ -1482,10 +1482,16 @@ if (!options.length) return [];
 const labels = options.slice(0, OPTIONS_LIMIT).map((option) => option.value || option.label);
 return [optionWords({ options: labels, moreOptions: options.length - labels.length })];
 };
+const submitsForm = (element) => {
+const tag = tagOf(element);
+if (tag !== "button" && tag !== "input") return false;
+return (element.type === "submit" || element.type === "image") && Boolean(element.form);
+};
 const stateWords = (element, state) => {
 const words = ["checked", "selected", "pressed", "required", "readonly", "current"]
 .filter((name) => state[name]).map((name) => (state[name] === "mixed" ? `${name}=mixed` : name));
 if (state.expanded !== undefined) words.push(state.expanded ? "expanded" : "collapsed");
+if (submitsForm(element)) words.push("submits");
 if (state.disabled || hindrance(element, "clickable") === "disabled") words.push("disabled");
 const isRefused = matches(element, ":user-invalid");
 if (state.invalid || isRefused) words.push("invalid");
