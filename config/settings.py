@@ -393,12 +393,14 @@ UNFOLD = {
     "STYLES": [
         _static("continuity/admin.css"),
         _static("continuity/runs.css"),
+        _static("continuity/run_list.css"),
         _static("continuity/shown.css"),
     ],
     "SCRIPTS": [
         "decisions.views.languages.script_url",
         _static("continuity/shell.js"),
         _static("continuity/changes.js"),
+        _static("continuity/run_list.js"),
         _static("continuity/refresh.js"),
         _static("continuity/admin.js"),
     ],

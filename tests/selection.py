@@ -35,7 +35,12 @@ VENDOR = {
     "decisions/migrations/*": ("decisions/audit/test_append_only_rows.py", "decisions/models/*"),
     "decisions/models/audit.py": ("decisions/admin/test_audit_log.py",),
     "decisions/models/audit_triggers.py": ("decisions/audit/test_triggers.py",),
-    "runs/admin/runs/columns.py": ("runs/admin/test_run_list.py",),
+    "runs/admin/run_list/*": (
+        "runs/admin/test_bulk_actions.py",
+        "runs/admin/test_list_indexes.py",
+        "runs/admin/test_run_list.py",
+        "runs/admin/test_run_list_filters.py",
+    ),
     "runs/installation/backups/*": ("runs/installation/test_backup.py",),
     "runs/installation/health/checks.py": ("config/test_health.py",),
     "runs/installation/home/damage.py": (

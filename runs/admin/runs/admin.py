@@ -10,7 +10,8 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
+from django.contrib.admin.views.main import PAGE_VAR
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import (
@@ -27,51 +28,43 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
-from decisions.admin.acting import operator_of, rows_of_action
-from decisions.admin.filters import TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.bundle import file_headers, in_batches
-from decisions.errors import Refused
-from decisions.identity.principals import Principal, as_trust
+from decisions.identity.principals import Principal
 from runs.admin.new_run.views import NewRunViews
-from runs.admin.runs import detail, questions, step_detail
-from runs.admin.runs.columns import (
-    RunColumns,
-    RunStatusFilter,
-    TemplateFilter,
-    run_page,
-    search,
-    status_links,
+from runs.admin.run_list.bulk import (
+    BULK_MAX,
+    BulkActions,
+    RunResult,
+    cancel_one,
+    operator_on,
+    retry_one,
 )
+from runs.admin.run_list.change_list import RunChangeList
+from runs.admin.run_list.filters import FILTERS
+from runs.admin.run_list.pages import ListPages
+from runs.admin.run_list.saved_views import views_of
+from runs.admin.runs import detail, questions, step_detail
+from runs.admin.runs.columns import run_page
 from runs.models import Run
 from runs.queries.evidence import EVIDENCE_NAME, export_evidence
-from runs.submission.services import cancel_run, retry_run
-
-MESSAGES_SHOWN = 3  # of a list action
+from runs.queries.run_search import find_runs
 
 
 @admin.register(Run)
-class RunAdmin(NewRunViews, RunColumns, ReadOnlyAdmin):
+class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
     """Runs, newest first, with the form of a new run and the actions cancel, retry and answer."""
 
     list_title = _("Runs")
     list_empty = _("Runs that agents and programs submit appear here.")
-    list_display = (
-        "display_status",
-        "display_run",
-        "display_summary",
-        "display_progress",
-        "display_duration",
-        "display_created_at",
-    )
+    list_display = ("id",)  # the cells are in admin/runs/run/change_list_results.html
     list_display_links = None
-    list_filter = (RunStatusFilter, TemplateFilter, WorkspaceFilter, TimeFilter)
+    list_filter = FILTERS
     list_fullwidth = True
-    list_before_template = "admin/runs/run/status_links.html"
-    ordering = ("-created_at", "-id")
+    list_before_template = "admin/runs/run_list/head.html"
     search_fields = ("id",)
-    search_help_text = "run_…, sess_…, art_… or wrk_… id"
-    actions = ("cancel_selected", "retry_selected")
+    search_help_text = _("Subject, label, template, error code, end of an id")
+    actions = ("cancel_selected", "retry_selected", "label_selected", "export_selected")
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -83,16 +76,26 @@ class RunAdmin(NewRunViews, RunColumns, ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
     ) -> tuple[QuerySet[Run], bool]:
-        """Find runs by the id of a run, a session, an artifact or a worker."""
+        """Find runs by words, or by the id of a run, a session, an artifact or a worker."""
         term = search_term.strip()
-        return (search(queryset, term) if term else queryset), False
+        return (find_runs(queryset, term) if term else queryset), False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[RunChangeList]:
+        """Return the change list with the rows of runs."""
+        return RunChangeList
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the list, with links to the statuses above it."""
-        links = status_links(request.GET.get("status"))
-        context = {"status_links": links, "may_operate": self.has_operate_permission(request)}
+        """Show the list with its filters and the operator's views."""
+        query = request.GET.copy()
+        query.pop(PAGE_VAR, None)
+        context = {
+            "may_operate": self.has_operate_permission(request),
+            "bulk_max": BULK_MAX,
+            "views": views_of(request, query.urlencode()),
+            "query": query.urlencode(),
+        }
         return super().changelist_view(request, {**context, **(extra_context or {})})
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
@@ -104,6 +107,7 @@ class RunAdmin(NewRunViews, RunColumns, ReadOnlyAdmin):
         wrap = self.admin_site.admin_view
         return [
             *self.new_run_urls(wrap),
+            *self.list_urls(wrap),
             path("<str:run_id>/live/", wrap(never_cache(self.live_view)), name="runs_run_live"),
             path("<str:run_id>/steps/<int:index>/", wrap(self.step_view), name="runs_run_step"),
             path("<str:run_id>/answer/", wrap(self.answer_view), name="runs_run_answer"),
@@ -159,7 +163,7 @@ class RunAdmin(NewRunViews, RunColumns, ReadOnlyAdmin):
         if not _may_export_evidence(request):
             raise PermissionDenied
         run = self._run(request, run_id)
-        lines = export_evidence(principal=_operator(request, run), run_id=run.id, contents=True)
+        lines = export_evidence(principal=operator_on(request, run), run_id=run.id, contents=True)
         headers = file_headers(EVIDENCE_NAME.format(run.id))
         return StreamingHttpResponse(in_batches(lines), headers=headers)
 
@@ -174,82 +178,29 @@ class RunAdmin(NewRunViews, RunColumns, ReadOnlyAdmin):
 
     def cancel_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """Cancel a run and redirect to its page."""
-        return self._perform(request, run_id, _cancel)
+        return self._perform(request, run_id, cancel_one)
 
     def retry_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """Retry a run and redirect to the new run."""
-        return self._perform(request, run_id, _retry)
+        return self._perform(request, run_id, retry_one)
 
     def _perform(
-        self,
-        request: HttpRequest,
-        run_id: str,
-        action: Callable[[Principal, Run], tuple[int, str, str]],
+        self, request: HttpRequest, run_id: str, action: Callable[[Principal, Run], RunResult]
     ) -> HttpResponse:
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not self.has_operate_permission(request):
             raise PermissionDenied
         run = self._run(request, run_id)
-        level, text, shown_id = action(_operator(request, run), run)
-        self.message_user(request, text, level)
-        return redirect(run_page(shown_id))
-
-    @admin.action(description="Cancel selected runs", permissions=["operate"])
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        """Cancel the selected runs."""
-        self._perform_all(request, queryset, _cancel)
-
-    @admin.action(description="Retry selected runs", permissions=["operate"])
-    def retry_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        """Retry the selected runs."""
-        self._perform_all(request, queryset, _retry)
-
-    def _perform_all(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Run],
-        action: Callable[[Principal, Run], tuple[int, str, str]],
-    ) -> None:
-        texts_by_level: dict[int, list[str]] = {}
-        for run in rows_of_action(request, queryset):
-            level, text, _ = action(_operator(request, run), run)
-            texts_by_level.setdefault(level, []).append(text)
-        for level, texts in texts_by_level.items():
-            rest = len(texts) - MESSAGES_SHOWN
-            more = f" … and {rest} more." if rest > 0 else ""
-            self.message_user(request, " ".join(texts[:MESSAGES_SHOWN]) + more, level)
+        result = action(operator_on(request, run), run)
+        self.message_user(request, result.text, result.level)
+        return redirect(run_page(result.shown_id))
 
 
 def _may_export_evidence(request: HttpRequest) -> bool:
     return request.user.has_perms(["decisions.view_auditentry", "artifacts.view_artifact"])
 
 
-def _operator(request: HttpRequest, run: Run) -> Principal:
-    """Return the acting operator; a retried run keeps the trust level of its caller."""
-    return operator_of(request, run).with_trust(as_trust(run.trust))
-
-
-def _answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[int, str, str]:
-    return *questions.submit_answer(request, operator, run), run.id
-
-
-def _cancel(operator: Principal, run: Run) -> tuple[int, str, str]:
-    try:
-        result = cancel_run(principal=operator, run_id=run.id, reason="Canceled in the admin site.")
-    except Refused:  # hidden from the API: it ended long ago
-        return messages.WARNING, f"{run.id} has already ended: {run.status}.", run.id
-    if result["success"]:
-        return messages.SUCCESS, f"{run.id} is canceled.", run.id
-    return messages.WARNING, f"{run.id}: {result['reason']}", run.id
-
-
-def _retry(operator: Principal, run: Run) -> tuple[int, str, str]:
-    try:
-        retry = retry_run(principal=operator, run_id=run.id, include_past_ttl=True)
-    except Refused as refusal:
-        return messages.ERROR, f"{run.id} cannot be retried: {refusal.message}", run.id
-    if retry.deduplicated:
-        return messages.INFO, f"{run.id} was already retried as {retry.run_id}.", retry.run_id
-    text = f"{run.id} is retried as {retry.run_id}. It reuses the outputs of the succeeded steps."
-    return messages.SUCCESS, text, retry.run_id
+def _answer(request: HttpRequest, operator: Principal, run: Run) -> RunResult:
+    level, text = questions.submit_answer(request, operator, run)
+    return RunResult(run, level, text, run.id)

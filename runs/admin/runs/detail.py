@@ -18,7 +18,13 @@ from decisions.presentation.formatting import duration, one_line, pretty_json
 from runs.admin.new_run.views import again_url
 from runs.admin.runs import result as runs_result
 from runs.admin.runs import waterfall
-from runs.admin.runs.columns import done_percent, elapsed_ms, is_waiting, state_pill
+from runs.admin.runs.columns import (
+    done_percent,
+    elapsed_ms,
+    is_waiting,
+    label_chips,
+    state_pill,
+)
 from runs.admin.runs.conversation import conversation, described, usage_figures
 from runs.admin.runs.player import moments, pictures_of
 from runs.admin.runs.questions import question_of
@@ -84,6 +90,7 @@ def _header(run: Run, now: datetime) -> dict[str, Any]:
     workspace = Workspace.objects.select_related("tenant").filter(id=run.workspace_id).first()
     return {
         "name": template_name(run.template_id),
+        "labels": label_chips(run),
         "is_waiting": is_waiting(run),
         "question": question_of(run),
         "state": state_pill(run),

@@ -142,7 +142,7 @@ class CallTools(ToolSteps):
         """Return the tools with the number of their calls, and what the first call is about."""
         calls = inputs["calls"]
         numbers = Counter(call["name"] for call in calls)
-        shown = [f"{name} ×{n}" if n > 1 else name for name, n in numbers.items()]
+        shown = [f"{name} ({n})" if n > 1 else name for name, n in numbers.items()]
         names = ", ".join(shown[:3]) + (", …" if len(shown) > 3 else "")
         return subject_line(names, _object_of(calls[0]))
 

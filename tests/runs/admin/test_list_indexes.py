@@ -91,12 +91,18 @@ def test_the_filters_of_the_audit_log_return_only_matching_rows(
 
 
 # SQLite does not prove that a bound value is among those of a partial index.
-ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_newest_of_all"
+ENDED_BADLY = "run_ended_badly" if connection.vendor == "postgresql" else "run_newest_submitted"
 
 
 @pytest.mark.parametrize(
     ("query", "index"),
-    [("?q=sess_42", "run_by_session"), ("", "run_newest_of_all"), ("?status=failed", ENDED_BADLY)],
+    [
+        ("?q=sess_42", "run_by_session"),
+        ("", "run_newest_submitted"),
+        ("?actions=shown", "run_newest_of_all"),
+        ("?sort=longest", "run_longest"),
+        ("?status=failed", ENDED_BADLY),
+    ],
 )
 def test_the_list_of_runs_is_searched_by_an_index(
     superuser_client: Client, make_run: Callable[..., Run], query: str, index: str

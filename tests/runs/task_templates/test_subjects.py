@@ -58,7 +58,7 @@ CASES: list[tuple[str, Mapping[str, Any], str]] = [
     (
         "call_tools",
         {"calls": [{"name": "read_file", "args": {"path": "a.txt"}}, {"name": "read_file"}]},
-        "read_file ×2 · a.txt",
+        "read_file (2) · a.txt",
     ),
     (
         "call_tools",
