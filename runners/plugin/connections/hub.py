@@ -21,7 +21,7 @@ from decisions.infra.threads import in_thread
 from decisions.security.sealed_messages import Inbox
 from runners.plugin.connections.snapshots import write_snapshots
 from runners.plugin.messaging.calls import ActionCall, CallStore
-from runners.plugin.messaging.channel import CONTROL_CHANNEL, client_channel
+from runners.plugin.messaging.channel import client_channel, control_channel
 from runners.plugin.pairing.registry import Activation, keep_connected
 from runners.plugin.protocol.browser_state import BrowserState
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from redis.asyncio.client import PubSub
 
 KEEP_S = 5.0  # interval at which the rows of connected browsers are written and checked
-SNAPSHOT_S = 0.5  # shortest interval between two snapshots of one browser
+SNAPSHOT_S = 1.0  # shortest interval between two snapshots of one browser
 QUIET_S = 15.0  # after this long without a message the Redis connection is checked with a ping
 SUBSCRIBE_S = 5.0
+CLOSE_S = 1.0
 RETRY_S = 1.0
 MAX_WAITING = 256  # messages to one browser
 MAX_CALLS = 200  # actions of one browser without a result
@@ -176,10 +177,13 @@ class PluginHub:
         connection.has_new_state = True
         self._state_changed.set()
 
-    def close(self) -> None:
-        """Close all connections, because the server stops."""
+    async def close(self) -> None:
+        """Close all connections, because the server stops; wait for that for CLOSE_S at most."""
         for connection in list(self._connections.values()):
             connection.close("shutdown")
+        until = time.monotonic() + CLOSE_S
+        while self._connections and time.monotonic() < until:
+            await asyncio.sleep(0.01)
 
     def _start(self) -> None:
         if not self._tasks:
@@ -228,7 +232,7 @@ class PluginHub:
             client = connect(blocking=True)
             try:
                 async with client.pubsub() as channel:
-                    await channel.subscribe(CONTROL_CHANNEL, *self._subscribed)
+                    await channel.subscribe(control_channel(), *self._subscribed)
                     self._channel = channel
                     self._is_ready.set()
                     await self._receive(channel)

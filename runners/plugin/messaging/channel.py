@@ -11,25 +11,31 @@ import secrets
 
 from django.conf import settings
 
-_PREFIX = f"{settings.REDIS_PREFIX}plugin"
-CONTROL_CHANNEL = f"{_PREFIX}:control"  # keeps a subscription open that follows no browser
+
+def control_channel() -> str:
+    """Return a channel that keeps a subscription open while it follows no browser."""
+    return _named("control")
 
 
 def client_channel(client_id: str) -> str:
     """Return the channel of messages to a browser."""
-    return f"{_PREFIX}:client:{client_id}"
+    return _named("client", client_id)
 
 
 def snapshot_channel(client_id: str) -> str:
     """Return the channel on which a browser's state is published when it changes."""
-    return f"{_PREFIX}:state:{client_id}"
+    return _named("state", client_id)
 
 
 def new_reply_channel() -> str:
     """Return a channel on which one event loop receives the answers to its calls."""
-    return f"{_PREFIX}:replies:{secrets.token_hex(8)}"
+    return _named("replies", secrets.token_hex(8))
 
 
 def key_of(kind: str, name: str) -> str:
     """Return a Redis key."""
-    return f"{_PREFIX}:{kind}:{name}"
+    return _named(kind, name)
+
+
+def _named(*parts: str) -> str:
+    return ":".join((f"{settings.REDIS_PREFIX}plugin", *parts))

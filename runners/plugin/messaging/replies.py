@@ -77,7 +77,8 @@ class ReplyHub:
             task.cancel()
 
     async def close(self) -> None:
-        """End the subscription at once."""
+        """End the subscription at once; the next call makes a new one."""
+        _hubs.pop(asyncio.get_running_loop(), None)
         if self._closing is not None:
             self._closing.cancel()
         task, self._task, self._closing = self._task, None, None

@@ -64,7 +64,7 @@ class WebServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the event streams and the connections of browsers, then shut down."""
         get_hub().close()
-        get_plugin_hub().close()
+        await get_plugin_hub().close()
         await super().shutdown(sockets)
 
 
