@@ -36,11 +36,12 @@ class LoadedBrowser:
     async def connect(self) -> None:
         """Pair and send the complete state."""
         from websockets.asyncio.client import connect
+        from websockets.typing import Origin
 
         from tests.support.runners.protocol_browser import ABOUT, ORIGIN, tab
 
         address = self._url.replace("http", "ws", 1) + "/ws/plugin"
-        self._socket = await connect(address, origin=ORIGIN, open_timeout=60)
+        self._socket = await connect(address, origin=Origin(ORIGIN), open_timeout=60)
         first = {"type": "activate_extension", "id": "a", "ticket": self._ticket, **ABOUT}
         await self._socket.send(json.dumps({"v": 1, **first}))
         self.session = json.loads(await self._socket.recv())["result"]

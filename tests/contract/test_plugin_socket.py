@@ -23,6 +23,7 @@ from runners.models import PluginClient, PluginTicket
 from runners.plugin.connections import hub
 from runners.plugin.pairing.tickets import create_ticket
 from runners.plugin.protocol import messages
+from runs.models import Task
 from runs.websockets import plugin
 from tests.support.rest.rest import json_of, refusal
 from tests.support.runners.plugin_fixtures import PairBrowser
@@ -35,7 +36,11 @@ from tests.support.runners.protocol_browser import (
 )
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.plugin_fixtures"]
+pytest_plugins = [
+    "tests.support.rest.rest_fixtures",
+    "tests.support.runners.plugin_fixtures",
+    "tests.support.runs.task_fixtures",
+]
 MakeClient = Callable[..., httpx.Client]
 
 
@@ -389,3 +394,53 @@ def test_a_caller_sees_and_removes_only_its_own_browsers(web: str, client_with: 
         assert json_of(mine.delete(one))["revoked"] is True
         assert browser.close_code() == 4401
     assert refusal(mine.get(one), 404)["errorCode"] == "PLUGIN_CLIENT_NOT_FOUND"
+
+
+# --- its tasks ------------------------------------------------------------------------------------
+
+
+def test_a_person_takes_over_gives_back_and_stops_the_task_in_the_browser(
+    pair: PairBrowser, principal: Principal, make_task: Callable[..., str]
+) -> None:
+    browser, task_id = pair(), make_task()
+    row = Task.objects.filter(id=task_id)
+    row.update(selected_client_id=browser.session["clientId"], status="ongoing")
+
+    def status() -> str:
+        return str(row.get().status)
+
+    assert browser.request("takeover", taskId=task_id, reason="input", counts={"clicks": 2})["ok"]
+    assert status() == "takeover"
+    counts = {"clicks": 1, "keys": 3}
+    assert browser.request("activity", taskId=task_id, counts=counts)["ok"]
+    assert browser.request("resume", taskId=task_id)["ok"]
+    assert status() != "takeover"
+    assert browser.request("resume", taskId=task_id)["error"]["code"] == "CONFLICT"
+    assert browser.request("stop", taskId=task_id)["ok"]
+    used = AuditEntry.objects.filter(action="task.page_used").order_by("id")
+    assert [row.metadata.get("keys", 0) for row in used] == [0, 3]
+
+
+def test_another_browser_of_the_same_person_has_no_power_over_the_task(
+    pair: PairBrowser, make_task: Callable[..., str]
+) -> None:
+    task_id = make_task()
+    chosen, other = pair(), pair()
+    Task.objects.filter(id=task_id).update(
+        selected_client_id=chosen.session["clientId"], status="ongoing"
+    )
+    answer = other.request("takeover", taskId=task_id, reason="button")
+    assert answer["error"]["code"] == "NOT_FOUND"
+
+
+def test_a_browser_that_connects_receives_its_tasks(
+    web: str, pair: PairBrowser, make_task: Callable[..., str]
+) -> None:
+    browser, task_id = pair(), make_task(title="Buy milk")
+    Task.objects.filter(id=task_id).update(
+        selected_client_id=browser.session["clientId"], status="ongoing"
+    )
+    with open_browser(web) as again:
+        secret = {name: browser.session[name] for name in ("clientId", "secret")}
+        [task] = again.activate(**secret)["tasks"]
+    assert (task["taskId"], task["status"], task["title"]) == (task_id, "ongoing", "Buy milk")
