@@ -368,6 +368,8 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1.1.0",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    # Without a public URL: where the document was fetched.
+    "SERVERS": [{"url": PUBLIC_URL or "/"}],
     "SWAGGER_UI_SETTINGS": {"persistAuthorization": True, "displayRequestDuration": True},
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

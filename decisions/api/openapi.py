@@ -11,6 +11,14 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from decisions.api.arguments import RequestArguments
 
 Schema = Mapping[str, Any]
+# Query parameters whose schemas, which MCP has too, say nothing more.
+_COMMON = {
+    "limit": "The most rows that the answer has.",
+    "offset": "nextCursor of the page before; 0 for the first.",
+    "status": "Only rows with this status.",
+    "kind": "Only rows of this kind.",
+    "type": "Only rows of this type.",
+}
 F = TypeVar("F", bound=Callable[..., Any])
 _components: dict[str, Schema] = {}
 
@@ -161,7 +169,7 @@ def _parameters(
                     name,
                     bare,
                     OpenApiParameter.QUERY,
-                    description=schema.get("description", ""),
+                    description=schema.get("description") or _COMMON.get(name, ""),
                 )
             )
     return parameters

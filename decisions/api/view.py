@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from decisions.api.arguments import RequestArguments, read_json
 from decisions.api.drf import AlwaysJSON, JSONRenderer, record_refusal
 from decisions.audit.record import is_access_refusal
-from decisions.errors import Refused, as_dict
+from decisions.errors import InvalidInput, Refused, as_dict
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
 from decisions.infra.trace_context import use_traceparent
@@ -65,6 +65,14 @@ def principal_of(request: Request) -> Principal:
     return cast(Principal, request.auth)
 
 
+def _refuse_slash_at_end(path: str, arguments: Mapping[str, Any]) -> None:
+    name = next((name for name, text in arguments.items() if text == ""), None)
+    if name is not None and path.endswith("/"):
+        raise InvalidInput(
+            f"{name} is empty, because the path ends with a slash; the list is {path.rstrip('/')}."
+        )
+
+
 class ApiView(APIView):
     """A REST call.
 
@@ -101,6 +109,7 @@ class ApiView(APIView):
         if method in self.http_method_names:
             handler = getattr(self, method, handler)
         try:
+            _refuse_slash_at_end(request.path, kwargs)
             with use_traceparent(request.headers.get("traceparent")):
                 if iscoroutinefunction(handler):
                     await self.admit()

@@ -139,7 +139,10 @@ class RuleReach:
             {one.call.tool for one in self.decided}, key=lambda name: (name not in HIGH_RISK, name)
         )
         targets = {one.call.runs_on for one in self.decided}
-        what = f"{_count(len(tools), 'tool')} on {_count(len(targets), 'target')}"
+        count = _count(len(tools), "tool")
+        named_all = self.rule.tool == ANY_TOOL
+        what = f"every tool ({count} known now)" if named_all else count
+        what += f" on {_count(len(targets), 'target')}"
         what += " and every target added later" if self.covers_later_targets else ""
         risky = [name for name in tools if name in HIGH_RISK]
         named = risky or tools[:NAMED]

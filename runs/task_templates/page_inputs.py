@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from runners.browser.parameters import ExtractOptions
 from runners.errors import HttpErrorPage
 from runs.task_templates.base import StepContext, StepView
 
-StartUrl = Annotated[
-    str, Field(min_length=1, max_length=8192, description="The http(s) URL to start at.")
-]
+# The start of an address with a scheme; `localhost:8000` has a port instead.
+_SCHEME = re.compile(r"\s*[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
+
+
+def with_scheme(url: str) -> str:
+    """Return an address that has a scheme; whether it may be opened is checked when it is.
+
+    Raises:
+        ValueError: It has none, as in `example.com/page`.
+    """
+    if not _SCHEME.match(url):
+        raise ValueError(f"{url[:80]!r} has no scheme; write https:// or http:// before the host.")
+    return url
+
+
+PageUrl = Annotated[str, Field(min_length=1, max_length=8192), AfterValidator(with_scheme)]
+StartUrl = Annotated[PageUrl, Field(description="The http(s) URL to start at.")]
 Extract = Annotated[
     ExtractOptions | None,
     Field(description="How much of the page to return; by default elements and text, shortened."),

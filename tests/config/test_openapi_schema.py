@@ -111,3 +111,11 @@ def test_a_path_has_the_parameter_names_of_the_contract(api_document: dict[str, 
     found = {(parameter["in"], parameter["name"]) for parameter in events["parameters"]}
     assert found == {("path", "runId"), *(("query", n) for n in ("after", "waitMs", "limit"))}
     assert "text/event-stream" in events["responses"]["200"]["content"]
+
+
+def test_each_parameter_has_a_description_and_the_document_names_its_server() -> None:
+    schema = json.loads(document())
+    calls = [call for path in schema["paths"].values() for call in path.values()]
+    parameters = [one for call in calls for one in call.get("parameters", [])]
+    assert [one["name"] for one in parameters if not one.get("description")] == []
+    assert schema["servers"] == [{"url": "/"}]

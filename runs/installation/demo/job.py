@@ -31,12 +31,13 @@ from runs.submission.services import cancel_run, submit_run
 SEE_DOCTOR = f"run `{MANAGE} doctor`; it checks the installation and says what to do."
 
 
-def run_demo(*, base_url: str, console: Console, timeout_s: float = 180.0) -> bool:
+def run_demo(*, base_url: str | None, console: Console, timeout_s: float = 180.0) -> bool:
     """Read the shipped site in one run, print the result, and return whether the run succeeded.
 
     One page does not exist; it is kept, with a warning. A run that exceeds the timeout, or is
     interrupted with Ctrl-C, is canceled, because the site ends with the demo. Errors are printed
-    with what to do; only KeyboardInterrupt is raised.
+    with what to do; only KeyboardInterrupt is raised. `base_url` is the stack's address, None if
+    the stack stops after the demo: then no addresses are printed, which would not work.
     """
     try:
         with DemoSite() as site:
@@ -50,7 +51,7 @@ def run_demo(*, base_url: str, console: Console, timeout_s: float = 180.0) -> bo
     return False
 
 
-def _read(site: DemoSite, *, base_url: str, console: Console, timeout_s: float) -> bool:
+def _read(site: DemoSite, *, base_url: str | None, console: Console, timeout_s: float) -> bool:
     principal = local_principal()
     started = time.monotonic()
     run_id = _submit(principal, site, timeout_s)
@@ -69,13 +70,13 @@ def _read(site: DemoSite, *, base_url: str, console: Console, timeout_s: float) 
     took_s = time.monotonic() - started
     run = get_run(principal=principal, run_id=run_id)
     if items := _items(principal, run):
-        read = sum(bool(item["success"]) for item in items)
-        console.print(Text(f"  {read} of {len(items)} pages read in {took_s:.1f} s\n"))
+        console.print(Text(f"  {run['resultSummary']}, in {took_s:.1f} s\n"))
         show_pages(console, items, reading.milliseconds)
         notes = [note.removeprefix(site.address) for note in run.get("warnings", [])]
         show_notes(console, items, notes)
     if run["result"] is not None:
-        login_path = create_login_path() if one_time_login_allowed() else None
+        has_link = base_url is not None and one_time_login_allowed()
+        login_path = create_login_path() if has_link else None
         show_addresses(console, run, base_url=base_url, login_path=login_path)
     return _show_outcome(run, console)
 

@@ -102,11 +102,29 @@ def _redirects(items: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def show_addresses(
-    console: Console, run: Mapping[str, Any], *, base_url: str, login_path: str | None
+    console: Console, run: Mapping[str, Any], *, base_url: str | None, login_path: str | None
 ) -> None:
-    """Print the addresses of the run, its artifact and the admin site, and what to do next."""
+    """Print the addresses of the run, its artifact and the admin site, and what to do next; no
+    addresses if `base_url` is None, because the stack stops now.
+    """
     summary = run.get("resultSummary") or "no summary"
     lines = [("Run", f"{run['runId']}  {run['status']}: {summary}")]
+    lines += _later() if base_url is None else _addresses(run, base_url, login_path)
+    lines.append(("Next", f"connect an agent host: {MANAGE} mcp_config"))
+    console.print()
+    for name, value in lines:
+        _print_labelled(console, f"  {name:<10}", "bold", value)
+    console.print()
+
+
+def _later() -> list[tuple[str, str]]:
+    return [("Stack", f"stops now; `{MANAGE} up` starts it again, with this run in the admin")]
+
+
+def _addresses(
+    run: Mapping[str, Any], base_url: str, login_path: str | None
+) -> list[tuple[str, str]]:
+    lines: list[tuple[str, str]] = []
     if run["artifactIds"]:
         content = f"{base_url}/api/v1/artifacts/{run['artifactIds'][0]}/content"
         lines += [("Artifact", content), ("", f"needs a token: {MANAGE} create_token NAME")]
@@ -114,12 +132,8 @@ def show_addresses(
     lines += [
         ("Admin", f"{base_url}/admin/"),
         ("Log in", f"{base_url}{login_path}  (works once)" if login_path else password),
-        ("Next", f"connect an agent host: {MANAGE} mcp_config"),
     ]
-    console.print()
-    for name, value in lines:
-        _print_labelled(console, f"  {name:<10}", "bold", value)
-    console.print()
+    return lines
 
 
 def show_failure(console: Console, what: str, recovery: str) -> None:

@@ -290,6 +290,8 @@ def check_port() -> CheckResult:
         if info is not None and info.url.endswith(f":{FIRST_PORT}"):
             return CheckResult("ok", "port", f"{FIRST_PORT}, used by this stack")
         what = f"{FIRST_PORT} is in use by another program"
+        if info is not None:
+            return CheckResult("ok", "port", f"{what}; this stack uses {info.url}")
         return CheckResult(
             "note", "port", what, "`manage.py up` uses the next free one and prints it."
         )

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from argparse import SUPPRESS, ArgumentParser
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -55,11 +56,12 @@ class Command(BaseCommand):
             if options["background"]:
                 self._in_background(paths, options["port"])
                 return
+            is_once = options["once"] or (options["demo"] and not _has_terminal())
             up_options = UpOptions(
                 port=options["port"],
                 lock_fd=options["detached"],
-                once=options["once"] or (options["demo"] and not _has_terminal()),
-                job=_demo if options["demo"] else None,
+                once=is_once,
+                job=partial(_demo, once=is_once) if options["demo"] else None,
             )
             report = _print_log_line if is_detached else _print_line
             report(f"Continuity, home {paths.home}")
@@ -80,6 +82,8 @@ class Command(BaseCommand):
         if info is not None:
             prepare_home()
             self.stdout.write(f"Up already, in the {info.mode}: {info.url} (process {info.pid}).")
+            if port is not None and not info.url.endswith(f":{port}"):
+                self.stdout.write(f"--port {port} has no effect; `manage.py down` stops that one.")
             return
         info = start_in_background(paths, port)
         self.stdout.write(
@@ -90,13 +94,13 @@ class Command(BaseCommand):
         )
 
 
-def _demo(url: str) -> bool:
+def _demo(url: str, *, once: bool) -> bool:
     # Imported here: takes a tenth of a second that only the demo needs.
     from rich.console import Console
 
     from runs.installation.demo.job import run_demo
 
-    return run_demo(base_url=url, console=Console(), timeout_s=DEMO_TIMEOUT_S)
+    return run_demo(base_url=None if once else url, console=Console(), timeout_s=DEMO_TIMEOUT_S)
 
 
 def _has_terminal() -> bool:

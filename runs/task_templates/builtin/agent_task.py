@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
@@ -36,6 +36,7 @@ from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import run_error
 from runs.task_templates.own_browser import SelectedClientId
+from runs.task_templates.page_inputs import with_scheme
 from runs.task_templates.registry import register
 from runs.task_templates.subjects import first_words
 
@@ -50,7 +51,7 @@ class AgentTaskInputs(Closed):
     """The inputs of `agent_task`: the goal, and the means."""
 
     goal: str = Field(min_length=1, max_length=100_000, description="What the user wants.")
-    start_url: str | None = Field(
+    start_url: Annotated[str, AfterValidator(with_scheme)] | None = Field(
         default=None,
         alias="startUrl",
         max_length=4096,

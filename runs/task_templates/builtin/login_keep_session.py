@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, StrictStr, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StrictStr, model_validator
 
 from runners.actions.catalogue import OBSERVE
 from runners.browser.parameters import Locator, WaitCondition
@@ -14,7 +14,7 @@ from runners.tools.base import Closed, Effect
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import warnings_of
-from runs.task_templates.page_inputs import held_before, open_start_page
+from runs.task_templates.page_inputs import held_before, open_start_page, with_scheme
 from runs.task_templates.registry import register
 from runs.task_templates.subjects import place_of
 
@@ -93,7 +93,7 @@ class LoginFields(Closed):
 class LoginKeepSessionInputs(Closed):
     """The inputs of `login_keep_session`."""
 
-    start_url: StrictStr = Field(
+    start_url: Annotated[StrictStr, AfterValidator(with_scheme)] = Field(
         alias="startUrl", min_length=1, max_length=8192, description="The page with the form."
     )
     credentials: Credentials

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
@@ -17,6 +17,7 @@ from runs.task_templates.page_inputs import (
     PAGE_INFO,
     Extract,
     OnHttpError,
+    PageUrl,
     check_http_status,
     status_of,
 )
@@ -58,7 +59,7 @@ class Compare(Closed):
 class MultiTabCompareInputs(Closed):
     """The inputs of `multi_tab_compare`: the pages, and what to compare."""
 
-    urls: list[Annotated[str, Field(min_length=1, max_length=8192)]] = Field(
+    urls: list[PageUrl] = Field(
         min_length=2,
         max_length=10,
         description="Different http(s) URLs; each is one step of the run.",
