@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -31,7 +31,6 @@ from runs.task_templates.page_inputs import (
     HTTP_STATUS,
     PAGE_INFO,
     OnHttpError,
-    PageUrl,
     check_http_status,
     extract_of,
     status_of,
@@ -48,7 +47,7 @@ SYNC_URLS = 10  # mode auto waits for the result of batches up to this size
 class BatchExtractPagesInputs(Closed):
     """The inputs of `batch_extract_pages`: the URLs, and how much of each page to return."""
 
-    urls: list[PageUrl] = Field(
+    urls: list[Annotated[str, Field(min_length=1, max_length=8192)]] = Field(
         min_length=1, max_length=1000, description="http(s) URLs; each is one step of the run."
     )
     extract: ExtractOptions | None = Field(

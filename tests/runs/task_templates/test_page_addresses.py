@@ -11,9 +11,15 @@ from tests.support.rest.rest import refusal
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]
 INPUTS: list[tuple[str, dict[str, Any]]] = [
-    ("batch_extract_pages", {"urls": ["https://example.com/", "example.com/a"]}),
+    ("agent_task", {"goal": "Read the page.", "startUrl": "example.com/a"}),
     ("multi_tab_compare", {"urls": ["https://example.com/", "www.example.com"]}),
-    ("paginated_extract", {"startUrl": "localhost:8000/list"}),
+    (
+        "paginated_extract",
+        {
+            "startUrl": "localhost:8000/list",
+            "pagination": {"maxPages": 2, "next": {"mode": "css", "css": "a"}},
+        },
+    ),
 ]
 
 
