@@ -14,7 +14,6 @@ INPUTS: list[tuple[str, dict[str, Any]]] = [
     ("agent_task", {"goal": "Read the page.", "startUrl": "example.com/a"}),
     ("multi_tab_compare", {"urls": ["https://example.com/", "www.example.com"]}),
     (
-        "paginated_extract",
         {
             "startUrl": "localhost:8000/list",
             "pagination": {"maxPages": 2, "next": {"mode": "css", "css": "a"}},
