@@ -131,7 +131,8 @@ class ReadOnlyAdmin(TitledAdmin):
         if self.has_add_permission(request):
             response: HttpResponse = super().add_view(request, *args, **kwargs)
             return response
-        if not request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}"):
+        may_add = request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}")
+        if request.method != "GET" or not may_add:
             raise PermissionDenied
         try:
             return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_new")

@@ -12,6 +12,7 @@ from django.db.models.fields.json import KT
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 
 from decisions.admin.decisions import time_left, title_of
@@ -35,7 +36,7 @@ _LONG = ("inputs", "options", "result", "warnings", "next_actions")
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Return the context of the dashboard (UNFOLD's DASHBOARD_CALLBACK)."""
-    return context | _now(request) | {"title": "Dashboard", "shows_plots": True}
+    return context | _now(request) | {"title": _("Dashboard"), "shows_plots": True}
 
 
 def live_dashboard(request: HttpRequest) -> HttpResponse:
@@ -172,7 +173,11 @@ def _workers() -> list[dict[str, Any]]:
 def _heartbeat(worker: Worker) -> dict[str, Any]:
     silent_s = _heartbeats.unchanged_s(worker.id, worker.beat)
     is_late = silent_s > 3 * settings.LEASE_BEAT_S
-    text = f"no heartbeat for {silent_s:.0f} s" if is_late else f"heartbeat {worker.beat}"
+    text = (
+        _("no heartbeat for %(seconds)s s") % {"seconds": f"{silent_s:.0f}"}
+        if is_late
+        else _("heartbeat %(count)s") % {"count": worker.beat}
+    )
     return {"is_late": is_late, "heartbeat": text}
 
 

@@ -15,7 +15,7 @@
       container.innerHTML = await response.text(); // rendered and escaped by this server
     } catch (error) {
       delete container.dataset.loaded;
-      container.textContent = `Loading failed (${error.message}). Close and open it to try again.`;
+      container.textContent = gettext("Loading failed (%s). Close and open it to try again.").replace("%s", error.message);
     }
   }
 
@@ -49,7 +49,7 @@
     if (button) {
       await navigator.clipboard.writeText(document.querySelector(button.dataset.copy).textContent.trim());
       const label = button.textContent;
-      button.textContent = "Copied";
+      button.textContent = gettext("Copied");
       setTimeout(() => { button.textContent = label; }, 1500);
     }
   });

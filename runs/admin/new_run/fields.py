@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from runs.admin.new_run.shapes import Shape
 
 NEW_ROW = "__row__"  # the number of a row in the copy that the page's script inserts
@@ -133,7 +135,7 @@ def errors_by_field(message: str, details: Mapping[str, Any]) -> dict[str, str]:
     for one in listed:
         path, text = str(one.get("path", "")), str(one.get("message", ""))
         if missing := _MISSING_FIELD.match(text):
-            path, text = f"{path}.{missing.group(1)}", "This field is required."
+            path, text = f"{path}.{missing.group(1)}", _("This field is required.")
         errors.setdefault(path, text)
     return errors
 

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from decisions.admin.decisions import inbox_parts
 from decisions.errors import InvalidInput, Refused
@@ -46,8 +47,8 @@ def submit_answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[
             question_expires_at=posted_expiry(request),
         )
     except Refused as refusal:
-        return messages.WARNING, f"Not answered: {refusal.message}"
-    return messages.SUCCESS, f"{run.id} is answered and continues."
+        return messages.WARNING, _("Not answered: %(why)s") % {"why": refusal.message}
+    return messages.SUCCESS, _("%(id)s is answered and continues.") % {"id": run.id}
 
 
 def posted_answer(request: HttpRequest) -> str:

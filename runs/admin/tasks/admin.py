@@ -76,7 +76,7 @@ class TaskAdmin(ReadOnlyAdmin):
     list_before_template = "admin/runs/task/new.html"
     ordering = ("-created_at", "-id")
     search_fields = ("id",)
-    search_help_text = "task_… id"
+    search_help_text = _("task_… id")
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may send messages and control tasks."""
@@ -178,9 +178,11 @@ class TaskAdmin(ReadOnlyAdmin):
         )
         try:
             message = _content(request)
-            task, _ = services.create_task(principal=operator, message=message)
+            task, _is_new = services.create_task(principal=operator, message=message)
         except Refused as refusal:
-            self.message_user(request, f"Not created: {refusal.message}", messages.ERROR)
+            self.message_user(
+                request, _("Not created: %(why)s") % {"why": refusal.message}, messages.ERROR
+            )
             return redirect(reverse("admin:runs_task_changelist"))
         return redirect(task_page(task["taskId"]))
 
@@ -205,12 +207,12 @@ class TaskAdmin(ReadOnlyAdmin):
 
     # --- columns --------------------------------------------------------------------------------
 
-    @admin.display(description="Status")
+    @admin.display(description=_("Status"))
     def display_status(self, task: Task) -> SafeString:
         """Return who is to move as a coloured label."""
         return turn_pill(turn_of(task))
 
-    @admin.display(description="Task")
+    @admin.display(description=_("Task"))
     def display_title(self, task: Task) -> SafeString:
         """Return the title as a link, and the short id."""
         return format_html(
@@ -220,23 +222,23 @@ class TaskAdmin(ReadOnlyAdmin):
             short_id(task.id),
         )
 
-    @admin.display(description="Messages")
+    @admin.display(description=_("Messages"))
     def display_messages(self, task: Task) -> int:
         """Return the number of messages."""
         return task.messages_count
 
-    @admin.display(description="Created by")
+    @admin.display(description=_("Created by"))
     def display_creator(self, task: Task) -> SafeString | str:
         """Return the principal that created the task."""
         kind, _, name = task.principal_id.partition(":")
         return link_to("token", name) if kind == "token" else task.principal_id
 
-    @admin.display(description="Created")
+    @admin.display(description=_("Created"))
     def display_created_at(self, task: Task) -> SafeString:
         """Return when the task was created."""
         return moment(task.created_at)
 
-    @admin.display(description="Last event")
+    @admin.display(description=_("Last event"))
     def display_updated_at(self, task: Task) -> SafeString:
         """Return when the task's last event happened."""
         return moment(task.updated_at)

@@ -64,21 +64,21 @@
   // Show the agent's question with its suggested answers; the form below sends any other answer.
   function showQuestion(data) {
     endStreaming(data.runId); // later text comes after the question
-    const question = addMessage("question", data.question || "The run waits for a person.", data.runId);
+    const question = addMessage("question", data.question || gettext("The run waits for a person."), data.runId);
     if (data.type === "confirmation" && data.decisionId) {
       const link = document.createElement("a");
       link.className = "cty-link";
       link.href = root.dataset.decisionUrl.replace("DECISION", encodeURIComponent(data.decisionId));
-      link.textContent = "confirm or refuse";
+      link.textContent = gettext("confirm or refuse");
       question.append(link);
     }
     renderMarkdown(question.firstChild);
     questions.set(data.runId, question);
     if (!form || data.type !== "answer") return;
-    box.placeholder = "Answer to the agent (Enter sends, Shift+Enter starts a new line)";
+    box.placeholder = gettext("Answer to the agent (Enter sends, Shift+Enter starts a new line)");
     if (!data.suggestions?.length) return;
     const label = document.createElement("footer");
-    label.textContent = "Answers that the agent suggests";
+    label.textContent = gettext("Answers that the agent suggests");
     question.append(label);
     const choices = document.createElement("div");
     choices.className = "chat-suggestions";
@@ -197,14 +197,14 @@
     const can = { takeover: status !== "takeover", resume: status === "takeover", stop: status === "takeover" || isUnfinished() };
     for (const actionForm of root.querySelectorAll("[data-chat-action]")) actionForm.hidden = !can[actionForm.dataset.chatAction];
     find("takeover").hidden = status !== "takeover";
-    find("takeover").textContent = `${whoControls()} the page. The agent makes no calls until it is given back, for at most 30 minutes.`;
+    find("takeover").textContent = gettext("%s. The agent makes no calls until it is given back, for at most 30 minutes.").replace("%s", whoControls());
     const busy = find("busy");
     if (busy) busy.hidden = !["queued", "works"].includes(turn);
   }
 
   function whoControls() {
-    if (takeoverBy && takeoverBy === root.dataset.operator) return "You control";
-    return `${takeoverBy.replace(/^admin:/, "") || "A person"} controls`;
+    if (takeoverBy && takeoverBy === root.dataset.operator) return gettext("You control the page");
+    return gettext("%s controls the page").replace("%s", takeoverBy.replace(/^admin:/, "") || gettext("A person"));
   }
 
   function endStreaming(runId) {
@@ -217,7 +217,7 @@
     closeQuestion(event.data.runId);
     endStreaming(event.data.runId);
     const reason = event.data.message || event.data.reason || "";
-    const title = event.data.errorCode || (event.type === "run.canceled" ? "Canceled" : "Failed");
+    const title = event.data.errorCode || (event.type === "run.canceled" ? gettext("Canceled") : gettext("Failed"));
     addMessage("failure", reason ? `${title}: ${reason}` : title, event.data.runId);
   }
 
@@ -270,9 +270,9 @@
     try {
       const response = await fetch(url, { method: "POST", body, headers: { "X-Requested-With": "fetch" } });
       const result = await response.json().catch(() => ({}));
-      if (response.redirected) error = "You are signed out. Reload this page to sign in.";
-      else if (!response.ok || !result.ok) error = result.message || `The server answered with status ${response.status}.`;
-    } catch { error = "The server is unavailable. Nothing was sent; try again."; }
+      if (response.redirected) error = gettext("You are signed out. Reload this page to sign in.");
+      else if (!response.ok || !result.ok) error = result.message || gettext("The server answered with status %s.").replace("%s", response.status);
+    } catch { error = gettext("The server is unavailable. Nothing was sent; try again."); }
     if (problem) {
       problem.hidden = !error;
       problem.textContent = error;

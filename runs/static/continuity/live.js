@@ -83,7 +83,7 @@
     shot.hidden = !shot.getAttribute("href");
     const absent = find("absent");
     absent.hidden = !reason || !(hadFrame || root.dataset.statusNow === "takeover");
-    absent.textContent = shot.hidden ? reason : `${reason} The screenshot shows its last state.`;
+    absent.textContent = shot.hidden ? reason : `${reason} ${gettext("The screenshot shows its last state.")}`;
     blank.hidden = !shot.hidden || !absent.hidden;
   }
 
@@ -91,7 +91,7 @@
     openDialog = dialog;
     find("dialog").hidden = !dialog || !mayAct;
     if (!dialog) return;
-    find("dialog-text").textContent = revealed(dialog.message || "The page asks for a confirmation.");
+    find("dialog-text").textContent = revealed(dialog.message || gettext("The page asks for a confirmation."));
     find("answer").hidden = dialog.kind !== "prompt";
     find("answer").value = dialog.default || "";
     find("no").hidden = dialog.kind === "alert";

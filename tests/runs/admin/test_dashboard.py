@@ -70,7 +70,7 @@ def test_queued_runs_without_a_worker_raise_a_warning(
     superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
-    assert "No worker is running. 1 queued run waits" in page_text(superuser_client)
+    assert "No worker is running: queued runs wait" in page_text(superuser_client)
     create_worker()
     assert "No worker is running" not in page_text(superuser_client)
 
