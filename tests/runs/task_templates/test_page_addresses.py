@@ -13,12 +13,6 @@ pytest_plugins = ["tests.support.rest.rest_fixtures"]
 INPUTS: list[tuple[str, dict[str, Any]]] = [
     ("agent_task", {"goal": "Read the page.", "startUrl": "example.com/a"}),
     ("multi_tab_compare", {"urls": ["https://example.com/", "www.example.com"]}),
-    (
-        {
-            "startUrl": "localhost:8000/list",
-            "pagination": {"maxPages": 2, "next": {"mode": "css", "css": "a"}},
-        },
-    ),
 ]
 
 
