@@ -44,7 +44,7 @@ from runs.admin.run_list.change_list import RunChangeList
 from runs.admin.run_list.filters import FILTERS
 from runs.admin.run_list.pages import ListPages
 from runs.admin.run_list.saved_views import views_of
-from runs.admin.runs import detail, questions, step_detail
+from runs.admin.runs import compare, detail, questions, step_detail
 from runs.admin.runs.columns import run_page
 from runs.models import Run
 from runs.queries.evidence import EVIDENCE_NAME, export_evidence
@@ -108,6 +108,7 @@ class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
         return [
             *self.new_run_urls(wrap),
             *self.list_urls(wrap),
+            path("compare/", wrap(self.compare_view), name="runs_run_compare"),
             path("<str:run_id>/live/", wrap(never_cache(self.live_view)), name="runs_run_live"),
             path("<str:run_id>/steps/<int:index>/", wrap(self.step_view), name="runs_run_step"),
             path("<str:run_id>/answer/", wrap(self.answer_view), name="runs_run_answer"),
@@ -145,6 +146,27 @@ class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
             raise Http404(f"Run {run.id} has no step {index}.")
         context = step_detail.step_context(request, run, step)
         return TemplateResponse(request, "admin/runs/run/step.html", context)
+
+    def compare_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the runs `a` and `b` side by side; without `b`, `a` and its nearest relative."""
+        if request.method != "GET":
+            raise PermissionDenied
+        first = self._run(request, request.GET.get("a", "")[:64])
+        others = compare.other_runs(first)
+        chosen = request.GET.get("b", "")[:64].strip()
+        second = self._run(request, chosen) if chosen else next(iter(others), None)
+        if second is not None and second.id not in {one.id for one in others}:
+            others = [second, *others]
+        context = {
+            **self.admin_site.each_context(request),
+            "model_admin": self,
+            "title": _("Compare runs"),
+            "first": first,
+            "second": second,
+            "others": others,
+            **(compare.comparison(first, second) if second else {}),
+        }
+        return TemplateResponse(request, "admin/runs/run/compare.html", context)
 
     def _run(self, request: HttpRequest, run_id: str) -> Run:
         return self.row_or_404(request, Run.objects.all(), run_id)

@@ -107,19 +107,17 @@ def _last_of_runs(shown: list[TaskMessage]) -> dict[str, str]:
 def _tools(task: Task) -> list[dict[str, Any]]:
     """Return the tool calls that have ended, newest last, with their arguments."""
     used = TaskEvent.objects.filter(task_id=task.id, type=EventType.TOOL_USED).order_by("-seq")
-    newest = [one.data for one in used[: 2 * TOOLS_SHOWN]]
-    arguments = {
-        (data.get("runId"), data.get("toolCallId")): data.get("args")
-        for data in newest
-        if data.get("phase") == "start"
-    }
-    ends = [data for data in newest if data.get("phase") == "end"][:TOOLS_SHOWN]
     names = {"tool": "tool", "ok": "ok", "code": "errorCode", "id": "toolCallId", "run": "runId"}
-    return [
-        {shown: data.get(name) for shown, name in names.items()}
-        | {"args": brief(arguments.get((data.get("runId"), data.get("toolCallId"))))}
-        for data in reversed(ends)
-    ]
+    started: dict[tuple[Any, Any], Any] = {}
+    ended = []
+    for data in reversed([one.data for one in used[: 2 * TOOLS_SHOWN]]):
+        call = data.get("runId"), data.get("toolCallId")
+        if data.get("phase") == "start":
+            started[call] = data.get("args")
+        elif data.get("phase") == "end":
+            shown = {name: data.get(key) for name, key in names.items()}
+            ended.append(shown | {"args": brief(started.pop(call, None))})
+    return ended[-TOOLS_SHOWN:]
 
 
 def _screenshot(task: Task) -> Artifact | None:

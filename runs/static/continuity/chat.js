@@ -158,10 +158,15 @@
     line.firstChild.dataset.tone = data.phase === "start" ? "running" : data.ok ? "succeeded" : "failed";
   }
 
-  // The values of a call's arguments on one line: `https://example.com/ · #save`.
+  // A call's arguments on one line, as the server shows those of earlier calls (runs/admin/runs/conversation.py).
+  const UNSAID = new Set(["tabId"]), PLAIN = new Set(["command", "goal", "path", "query", "question", "result", "url"]);
   function briefArguments(args) {
-    const values = Object.values(args).filter((value) => value !== null && value !== "");
-    return values.map((value) => (typeof value === "object" ? JSON.stringify(value) : String(value))).join(" · ").slice(0, 120);
+    const parts = Object.entries(args).filter(([name, value]) => !UNSAID.has(name) && value !== null && value !== false && value !== "").map(([name, value]) => {
+      if (value === true) return name;
+      if (typeof value === "string") return PLAIN.has(name) ? value : `${name} ${value}`;
+      return `${name} ${JSON.stringify(value)}`;
+    });
+    return parts.join(" · ").slice(0, 160);
   }
 
   function setStatus(newStatus, by) {
