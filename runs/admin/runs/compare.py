@@ -27,7 +27,7 @@ _MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class StepSide:
     """A step of one run: its status, its error code and how long it took."""
 
     number: int
@@ -47,8 +47,8 @@ class Pair:
     """The steps of the same name in two runs; one may be absent."""
 
     name: str
-    first: Side | None
-    second: Side | None
+    first: StepSide | None
+    second: StepSide | None
 
     @property
     def differs(self) -> bool:
@@ -125,12 +125,12 @@ def _pairs(first: Sequence[RunStep], second: Sequence[RunStep]) -> Iterator[Pair
         yield from (Pair(step.name, None, _step_side(step)) for step in second[j1:j2])
 
 
-def _step_side(step: Any) -> Side:
+def _step_side(step: Any) -> StepSide:
     took = None
     if step.started_at and step.ended_at:
         took = max(0.0, (step.ended_at - step.started_at).total_seconds() * 1000)
     code = step.failed_call or (step.error or {}).get("errorCode", "")
-    return Side(step.index + 1, "failed" if code else step.status, step.status, code, took)
+    return StepSide(step.index + 1, "failed" if code else step.status, step.status, code, took)
 
 
 def _different(first: Any, second: Any, path: str = "") -> Iterator[dict[str, str]]:
