@@ -37,6 +37,9 @@ OPTIONAL_PROGRAMS = {
     "docker-compose": "no docker-compose: the test that compose.yaml is valid is skipped",
     "nginx": "no nginx: the tests of the proxy's configuration are skipped",
     "pgbouncer": "no pgbouncer: the tests with a pooler are skipped",
+    "chromium": "no chromium: the tests of the browser extension are skipped",
+    "xvfb": "no xvfb: the tests of a takeover with a real mouse are skipped",
+    "xdotool": "no xdotool: the tests of a takeover with a real mouse are skipped",
 }
 APT = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120")
 
@@ -56,8 +59,10 @@ def main(level: str) -> None:
         create_venv()
         install_packages(level)
     if level == "test":
-        install_servers()
+        install_debian_packages(missing_programs())
     get_chromium()
+    if level == "test":
+        install_debian_packages(missing_screen_programs())
     install_fonts()
 
 
@@ -155,14 +160,11 @@ def stamp(level: str) -> str:
 # --- other programs ---------------------------------------------------------------------------
 
 
-def install_servers() -> None:
-    """Install the programs of the tests: PostgreSQL, Redis, ripgrep (tests compare with it),
-    bubblewrap (the runner's sandbox), docker-compose (it validates compose.yaml), nginx (it runs
-    the proxy's configuration) and pgbouncer (a pooler of PostgreSQL's connections).
+def install_debian_packages(wanted: Sequence[str]) -> None:
+    """Install packages with programs of the tests, or print which tests are skipped without them.
 
     Servers that are running are not changed.
     """
-    wanted = missing_programs()
     if not wanted:
         return
     if can_apt():
@@ -184,7 +186,10 @@ def install_servers() -> None:
 
 
 def missing_programs() -> list[str]:
-    """Return the Debian packages whose programs are not installed."""
+    """Return the Debian packages that are not installed: PostgreSQL, Redis, ripgrep (tests compare
+    with it), bubblewrap (the runner's sandbox), docker-compose (it validates compose.yaml), nginx
+    (it runs the proxy's configuration) and pgbouncer (a pooler of PostgreSQL's connections).
+    """
     installed = list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     programs = {
         "postgresql": installed or shutil.which("postgres"),
@@ -194,6 +199,20 @@ def missing_programs() -> list[str]:
         "docker-compose": shutil.which("docker-compose"),
         "nginx": shutil.which("nginx") or Path("/usr/sbin/nginx").exists(),
         "pgbouncer": shutil.which("pgbouncer") or Path("/usr/sbin/pgbouncer").exists(),
+    }
+    return [package for package, found in programs.items() if not found]
+
+
+def missing_screen_programs() -> list[str]:
+    """Return the Debian packages that are not installed: a Chromium that loads extensions, a screen
+    and a mouse for it. They are for the extension's tests only: the product uses the smaller
+    headless shell, if it is installed first.
+    """
+    chromium = any(shutil.which(name) for name in ("chromium", "chromium-browser"))
+    programs = {
+        "chromium": chromium,
+        "xvfb": shutil.which("Xvfb"),
+        "xdotool": shutil.which("xdotool"),
     }
     return [package for package, found in programs.items() if not found]
 

@@ -148,7 +148,7 @@ export class TaskUi {
   }
 
   isWatched(taskId) {
-    return this.control.shownIn(taskId, null) !== "idle";
+    return this.control.isWatched(taskId);
   }
 
   // Show the state of a task in its tabs. The content scripts run only while a task is worked on.
@@ -186,14 +186,14 @@ export class TaskUi {
     };
   }
 
+  // The tasks that the popup shows.
   list() {
-    return [...this.control.all].map(([taskId, { title, isTaken, problem }]) => ({
-      taskId, title, isTaken, isWorking: !isTaken && this.isWatched(taskId), problem: problemText(problem),
-    }));
+    const watched = [...this.control.all].filter(([taskId]) => this.isWatched(taskId));
+    return watched.map(([taskId, { title, isTaken, problem }]) => ({ taskId, title, isTaken, problem: problemText(problem) }));
   }
 
   showBadge() {
-    showBadge({ ...this.connectionStatus, tasks: [...this.control.all.keys()].map((taskId) => this.control.shownIn(taskId, null)) });
+    showBadge({ ...this.connectionStatus, tasks: this.list() });
   }
 }
 

@@ -28,7 +28,7 @@ class DevTools:
 
     def __init__(self, address: str) -> None:
         self._stack = contextlib.ExitStack()
-        opening = connect(address, max_size=MAX_BYTES)
+        opening = connect(address, max_size=MAX_BYTES, ping_interval=None)
         self._socket: ClientConnection = self._stack.enter_context(opening)
         self._ids = itertools.count(1)
 

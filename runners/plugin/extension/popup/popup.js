@@ -20,13 +20,13 @@ function button(type, taskId, className, label) {
   return element;
 }
 
-function card({ taskId, title, isTaken, isWorking, problem }) {
+function card({ taskId, title, isTaken, problem }) {
   const element = made("section", "task");
   const row = made("div", "row");
-  const state = isTaken ? "popupTaskTaken" : isWorking ? "popupTaskWorking" : "popupTaskIdle";
+  const state = isTaken ? "popupTaskTaken" : "popupTaskWorking";
   if (isTaken) row.append(button("resume", taskId, "main", text("resume")));
-  else if (isWorking) row.append(button("takeover", taskId, "", text("popupTakeover")));
-  if (isTaken || isWorking) row.append(button("stop", taskId, "danger", text("stop")));
+  else row.append(button("takeover", taskId, "", text("popupTakeover")));
+  row.append(button("stop", taskId, "danger", text("stop")));
   element.append(made("p", "title", title || text("popupUntitled")), made("p", "quiet", text(state)), made("p", "problem", problem), row);
   return element;
 }

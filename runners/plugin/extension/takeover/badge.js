@@ -7,12 +7,12 @@ const BADGES = {
   unpaired: { text: "", color: "#4f46e5", title: "badgeUnpaired" },
 };
 
-// The most urgent state of all tasks; without one, that of the connection.
+// The most urgent state of the tasks that an agent works on; without one, that of the connection.
 export function badgeState({ isPaired, isConnected, tasks }) {
-  if (tasks.includes("takeover")) return "takeover";
+  if (tasks.some(({ isTaken }) => isTaken)) return "takeover";
   if (!isPaired) return "unpaired";
   if (!isConnected) return "offline";
-  return tasks.some((state) => state !== "idle") ? "working" : "connected";
+  return tasks.length ? "working" : "connected";
 }
 
 export function showBadge(status) {

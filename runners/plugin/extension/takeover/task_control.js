@@ -30,13 +30,18 @@ export class TaskControl {
     return Boolean(this.get(taskId)?.isTaken);
   }
 
+  // Whether an agent works on the task, or a person has its page.
+  isWatched(taskId) {
+    const task = this.get(taskId);
+    return Boolean(task) && (task.isTaken || task.actingTab !== null || RUNNING.has(task.status));
+  }
+
   // Return what the overlay of one of the task's tabs shows: idle, hidden, ongoing or takeover.
   shownIn(taskId, tabId) {
-    const task = this.get(taskId);
-    if (!task) return "idle";
-    if (task.isTaken) return "takeover";
-    if (task.actingTab === tabId) return "ongoing";
-    return RUNNING.has(task.status) || task.actingTab !== null ? "hidden" : "idle";
+    if (!this.isWatched(taskId)) return "idle";
+    const { isTaken, actingTab } = this.get(taskId);
+    if (isTaken) return "takeover";
+    return actingTab === tabId ? "ongoing" : "hidden";
   }
 
   // An action began in a tab of the task; null: it has no tab yet.

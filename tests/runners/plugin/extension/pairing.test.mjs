@@ -21,9 +21,9 @@ test("what is no ticket, no address, or not encrypted is refused with the reason
 
 test("the badge shows the most urgent state", () => {
   const online = { isPaired: true, isConnected: true };
-  assert.equal(badgeState({ ...online, tasks: ["ongoing", "takeover"] }), "takeover");
-  assert.equal(badgeState({ ...online, tasks: ["idle", "hidden"] }), "working");
-  assert.equal(badgeState({ ...online, tasks: ["idle"] }), "connected");
+  assert.equal(badgeState({ ...online, tasks: [{ isTaken: false }, { isTaken: true }] }), "takeover");
+  assert.equal(badgeState({ ...online, tasks: [{ isTaken: false }] }), "working");
+  assert.equal(badgeState({ ...online, tasks: [] }), "connected");
   assert.equal(badgeState({ isPaired: true, isConnected: false, tasks: [] }), "offline");
   assert.equal(badgeState({ isPaired: false, isConnected: false, tasks: [] }), "unpaired");
 });

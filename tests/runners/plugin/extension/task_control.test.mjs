@@ -31,14 +31,14 @@ test("an action is shown in its tab only, and the task is hidden between actions
   const { control } = await working();
   assert.deepEqual([shown(control), control.shownIn(TASK, 8)], ["ongoing", "hidden"]);
   control.actionEnded(TASK);
-  assert.equal(shown(control), "hidden");
+  assert.deepEqual([shown(control), control.isWatched(TASK)], ["hidden", true]);
 });
 
 test("a task that waits for its next message, or has ended, shows nothing", async () => {
   const { control } = await working();
   control.actionEnded(TASK);
   control.receiveStatus({ taskId: TASK, status: "ongoing" });
-  assert.equal(shown(control), "idle");
+  assert.deepEqual([shown(control), control.isWatched(TASK)], ["idle", false]);
   control.receiveStatus({ taskId: TASK, status: "completed" });
   assert.equal(control.get(TASK), undefined);
 });
