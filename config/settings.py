@@ -18,6 +18,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import home, web
 from config.llm import llm_settings, max_cost_usd, time_zone
+from config.mail import mail_settings
 from runners.network.allowlist import parse_allowed_networks
 from runners.workspace.workspace import WorkspacePolicy
 
@@ -351,6 +352,19 @@ LOGIN_REDIRECT_URL = "/admin/"  # after a sign-in whose `next` is missing or ano
 # Whether `manage.py admin_link` works. Off by default with DATABASE_URL: on a shared server not
 # every user with a shell may sign in to the admin.
 ONE_TIME_LOGIN = env.bool("CONTINUITY_ONE_TIME_LOGIN", EMBEDDED)
+
+# --- e-mail about what waits for a person (docs/confirmations.md) ---------------------------------
+_mail = mail_settings(env)
+EMAIL_BACKEND = _mail["EMAIL_BACKEND"]
+EMAIL_HOST = _mail.get("EMAIL_HOST", "")
+EMAIL_PORT = _mail.get("EMAIL_PORT") or 25
+EMAIL_HOST_USER = _mail.get("EMAIL_HOST_USER") or ""
+EMAIL_HOST_PASSWORD = _mail.get("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.get("EMAIL_USE_TLS", False), _mail.get("EMAIL_USE_SSL", False)
+EMAIL_FILE_PATH = _mail.get("EMAIL_FILE_PATH")
+EMAIL_TIMEOUT = _mail.get("EMAIL_TIMEOUT")
+DEFAULT_FROM_EMAIL = _mail.get("DEFAULT_FROM_EMAIL", "continuity@localhost")
+WAITING_EMAIL_TO: list[str] = _mail["WAITING_EMAIL_TO"]
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["decisions.api.drf.TokenAuthentication"],

@@ -53,6 +53,10 @@ class WebhookForm(forms.Form):
         required=False,
         help_text=_("Also report pending confirmations, with a link that lets its reader decide."),
     )
+    questions = forms.BooleanField(
+        required=False,
+        help_text=_("Also report the questions of runs that wait for an answer."),
+    )
     confirmation_arguments = forms.BooleanField(
         required=False,
         help_text=_("Send the exact arguments of these calls too; they may hold secrets."),
@@ -115,6 +119,7 @@ class WebhookAdmin(SecretCreationAdmin):
             name=data["name"],
             every_run=data["every_run"],
             confirmations=data["confirmations"],
+            questions=data["questions"],
             confirmation_arguments=data["confirmation_arguments"],
         )
         return str(webhook["secret"])
@@ -154,8 +159,12 @@ class WebhookAdmin(SecretCreationAdmin):
     def display_events(self, hook: Webhook) -> str:
         """Return what the webhook reports."""
         runs = _("every run") if hook.every_run else _("runs that name it")
-        more = _("pending confirmations") if hook.tells_confirmations else ""
-        return f"{runs}, {more}" if more else str(runs)
+        parts = [
+            runs,
+            _("pending confirmations") if hook.tells_confirmations else "",
+            _("questions") if hook.tells_questions else "",
+        ]
+        return ", ".join(str(part) for part in parts if part)
 
     @admin.display(description=_("Created"))
     def display_created_at(self, hook: Webhook) -> SafeString:

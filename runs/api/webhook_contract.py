@@ -26,6 +26,11 @@ CREATE_WEBHOOK_INPUT = closed(
             "description": "Also send confirmations that wait for a person, with a link to decide"
             " them (default false). Needs the scope confirm.",
         },
+        "questions": {
+            **BOOL,
+            "description": "Also send the questions of runs that wait for an answer, as"
+            " run.waiting (default false).",
+        },
         "confirmationArguments": {
             **BOOL,
             "description": "Send the exact arguments with these, secrets in them too, and the same"
@@ -52,6 +57,7 @@ _WEBHOOK: Schema = {
     "url": TEXT,
     "everyRun": BOOL,
     "confirmations": BOOL,
+    "questions": BOOL,
     "confirmationArguments": BOOL,
     "enabled": BOOL,
     "createdAt": MS,
@@ -64,6 +70,7 @@ _ALWAYS = [
     "url",
     "everyRun",
     "confirmations",
+    "questions",
     "confirmationArguments",
     "enabled",
     "createdAt",

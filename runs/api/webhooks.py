@@ -66,6 +66,7 @@ class WebhooksView(ApiView):
             name=args.get("name", ""),
             every_run=args.get("everyRun", True),
             confirmations=args.get("confirmations", False),
+            questions=args.get("questions", False),
             confirmation_arguments=args.get("confirmationArguments", False),
         )
         headers = {"Location": f"/api/v1/webhooks/{webhook['webhookId']}"}

@@ -223,8 +223,12 @@ def _artifacts(change: Transition, now: datetime) -> Iterator[Sql | InsertRows]:
 
 
 def _deliveries(change: Transition, now: datetime) -> Iterator[Sql]:
-    """Yield the insert of a delivery for each webhook that receives the end of this run."""
+    """Yield the insert of a delivery for each webhook that receives the end of this run, or its
+    question.
+    """
     run = change.run
+    if (change.values.get("waiting_for") or {}).get("type") == "answer":
+        yield _deliveries_of_question(run, now)
     if change.ended:
         yield Sql(
             "INSERT INTO runs_webhookdelivery (id, webhook_id, run_id, event, status, attempts,"
@@ -241,6 +245,25 @@ def _deliveries(change: Transition, now: datetime) -> Iterator[Sql]:
                 run.options.get("webhookId"),
             ),
         )
+
+
+def _deliveries_of_question(run: Run, now: datetime) -> Sql:
+    """Return the insert for each webhook that receives questions. The run's last event has it."""
+    return Sql(
+        "INSERT INTO runs_webhookdelivery (id, webhook_id, run_id, event_seq, event, status,"
+        " attempts, epoch, next_try_at, created_at, error)"
+        " SELECT %s || 'w' || r.last_seq || '_' || substr(w.id, 6), w.id, r.id, r.last_seq,"
+        " 'run.waiting', %s, 0, 0, %s, %s, ''"
+        " FROM r CROSS JOIN runs_webhook w WHERE w.workspace_id = %s"
+        " AND w.disabled_at IS NULL AND w.tells_questions",
+        (
+            delivery_id(run.id, "").removesuffix("_"),
+            DeliveryStatus.PENDING,
+            now,
+            now,
+            run.workspace_id,
+        ),
+    )
 
 
 def _calls(change: Transition, start: CallStart | None) -> Iterator[Sql | InsertRows]:

@@ -10,6 +10,7 @@ from runs.models.conversations import (
     TaskTicket,
 )
 from runs.models.journal import UNFINISHED, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
+from runs.models.notices import WaitingEmail
 from runs.models.queue import KeyedCall, RunKey, Slot, Worker
 from runs.models.run import (
     ACTIVE,
@@ -71,6 +72,7 @@ __all__ = [
     "TaskOrigin",
     "TaskStatus",
     "TaskTicket",
+    "WaitingEmail",
     "Webhook",
     "WebhookDelivery",
     "Worker",

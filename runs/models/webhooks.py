@@ -16,6 +16,7 @@ class Webhook(models.Model):
         every_run: it receives the end of every run; otherwise of those whose options name it.
         tells_confirmations: it also receives confirmations that wait for a person, with a link that
             decides them.
+        tells_questions: it also receives the questions of runs that wait for an answer.
         sends_arguments: these have the exact arguments of the call; else digest and size alone.
         failing_since: the first failed attempt after the last one that succeeded.
         secret: the key that signs its messages, encrypted; shown once, at its creation.
@@ -29,6 +30,7 @@ class Webhook(models.Model):
     trust = models.CharField(max_length=8)
     every_run = models.BooleanField(default=True)
     tells_confirmations = models.BooleanField(default=False, db_default=False)
+    tells_questions = models.BooleanField(default=False, db_default=False)
     sends_arguments = models.BooleanField(default=False, db_default=False)
     secret = models.BinaryField()
     created_by = models.CharField(max_length=160)
@@ -57,12 +59,13 @@ BEING_SENT = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class WebhookDelivery(models.Model):
-    """One message to one webhook, inserted in the transaction of its event: a run ended, or a
-    decision waits for a person.
+    """One message to one webhook, inserted in the transaction of its event: a run ended or asks a
+    question, or a decision waits for a person.
 
     Attributes:
         id: the message's `webhook-id`, made of the ids of the run or confirmation and the webhook:
-            one message for each pair.
+            one message for each pair, and one for each question of a run.
+        event_seq: of a question: the run's event that has it.
         next_try_at: when it is due; BEING_SENT while a deliverer sends it.
         epoch: rises with every claim and every replay; what a deliverer writes tests it.
     """
@@ -73,6 +76,7 @@ class WebhookDelivery(models.Model):
         "runs.Run", null=True, on_delete=models.CASCADE, related_name="deliveries"
     )
     decision_id = models.BigIntegerField(null=True)
+    event_seq = models.IntegerField(null=True)
     event = models.CharField(max_length=32)
     status = models.CharField(
         max_length=16, choices=DeliveryStatus.choices, default=DeliveryStatus.PENDING

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from decisions.models import Confirmation, ConfirmationStatus
+from decisions.models import Confirmation, ConfirmationStatus, Delivery
 from decisions.presentation.formatting import shorten
 from decisions.presentation.visible_text import visible
 from runs.models import Run, RunStatus
@@ -28,12 +28,16 @@ class WaitingRow:
         row_id: of the decision, or of the run that asks.
         key: the same for the same decision or question, another one for the run's next question.
         title: what waits, in a few words; every character of it is visible.
+        run_id: the run that waits; None for a direct call or a chat message.
+        expires_at: until when it can be answered.
     """
 
     kind: str
     row_id: str
     key: str
     title: str
+    run_id: str | None = None
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +89,18 @@ def count_waiting(*, decisions: bool, questions: bool) -> int:
     return len(ids[0].union(*ids[1:], all=True)[:COUNTED])
 
 
-def list_waiting() -> Waiting:
-    """Return everything that waits for a person, in all workspaces."""
+def list_waiting(*, out_of_band_only: bool = False) -> Waiting:
+    """Return everything that waits for a person, in all workspaces.
+
+    Args:
+        out_of_band_only: without the chat decisions that a user confirms in the agent's host.
+    """
     confirmations = waiting_confirmations().order_by("-created_at")
-    rows = confirmations.values_list("decision_id", "decision__tool", "decision__target_id")
+    if out_of_band_only:
+        confirmations = confirmations.filter(delivery=Delivery.OUT_OF_BAND)
+    rows = confirmations.values_list(
+        "decision_id", "decision__tool", "decision__target_id", "decision__run_id", "expires_at"
+    )
     decided_on = list(rows[:COUNTED])
     asked = list(
         waiting_questions().order_by("-updated_at").values_list("id", "waiting_for")[:COUNTED]
@@ -100,13 +112,18 @@ def list_waiting() -> Waiting:
     return Waiting(listed, len(decided_on), len(asked))
 
 
-def _decision_row(decision_id: int, tool: str, target_id: str | None) -> WaitingRow:
+def _decision_row(
+    decision_id: int, tool: str, target_id: str | None, run_id: str | None, expires_at: datetime
+) -> WaitingRow:
     call = f"{tool} → {target_id}" if tool and target_id else tool or "chat message"
     key = f"{DECISION}-{decision_id}"
-    return WaitingRow(DECISION, str(decision_id), key, visible(shorten(call, 120)))
+    title = visible(shorten(call, 120))
+    return WaitingRow(DECISION, str(decision_id), key, title, run_id, expires_at)
 
 
 def _question_row(run_id: str, waiting_for: dict[str, Any]) -> WaitingRow:
-    key = f"{run_id}-{waiting_for.get('expiresAt')}"
+    expires = waiting_for.get("expiresAt")
+    key = f"{run_id}-{expires}"
     question = visible(shorten(str(waiting_for.get("question", "")), 160))
-    return WaitingRow(QUESTION, run_id, key, question)
+    until = datetime.fromtimestamp(expires / 1000, UTC) if expires else None
+    return WaitingRow(QUESTION, run_id, key, question, run_id, until)

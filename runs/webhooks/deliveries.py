@@ -29,6 +29,7 @@ from runs.events.notify import publish_change_after_commit
 from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.queries.runs import run_object
 from runs.webhooks.confirmation_messages import confirmation_message, message
+from runs.webhooks.question_messages import question_message
 
 MAX_ATTEMPTS = 8
 FIRST_DELAY_S = 15.0  # times four after each attempt: the eighth is 23 hours after the first
@@ -152,6 +153,8 @@ def _lease_without_message(row: WebhookDelivery) -> DeliveryLease:
 
 
 def _body(row: WebhookDelivery) -> bytes:
+    if row.run is not None and row.event_seq is not None:
+        return question_message(row.event, row.run, row.event_seq)
     if row.run is not None:
         return run_message(row.event, row.run)
     return confirmation_message(row.event, int(row.decision_id or 0), row.webhook)

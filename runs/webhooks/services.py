@@ -31,6 +31,7 @@ def create_webhook(
     name: str = "",
     every_run: bool = True,
     confirmations: bool = False,
+    questions: bool = False,
     confirmation_arguments: bool = False,
 ) -> dict[str, Any]:
     """Create a webhook and return it with its secret, which is never shown again.
@@ -38,6 +39,7 @@ def create_webhook(
     Args:
         confirmations: also send waiting confirmations, with a link to decide them. The caller needs
             the scope `confirm` for it: an agent must not have the link sent to itself.
+        questions: also send the questions of runs that wait for an answer.
         confirmation_arguments: send the exact arguments of these calls; they may hold secrets.
 
     Raises:
@@ -58,6 +60,7 @@ def create_webhook(
     sends = {
         "everyRun": every_run,
         "confirmations": confirmations,
+        "questions": questions,
         "confirmationArguments": confirmation_arguments,
     }
     hook = Webhook(
@@ -69,6 +72,7 @@ def create_webhook(
         trust=principal.trust,
         every_run=every_run,
         tells_confirmations=confirmations,
+        tells_questions=questions,
         sends_arguments=confirmation_arguments,
         created_by=principal.id,
         created_at=datetime.now(UTC),
@@ -283,6 +287,7 @@ def webhook_object(hook: Webhook) -> dict[str, Any]:
         "url": hook.url,
         "everyRun": hook.every_run,
         "confirmations": hook.tells_confirmations,
+        "questions": hook.tells_questions,
         "confirmationArguments": hook.sends_arguments,
         "enabled": hook.disabled_at is None,
         "createdAt": to_ms(hook.created_at),

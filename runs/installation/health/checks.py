@@ -14,12 +14,14 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from smtplib import SMTPException
 from typing import Literal
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousFileOperation
 from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, storages
+from django.core.mail import get_connection as get_mail_connection
 from django.db import DatabaseError, connection
 from packaging.requirements import Requirement
 
@@ -78,6 +80,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_stack()
     yield check_core_dumps()
     yield check_public_url()
+    yield check_email()
     yield check_egress()
     yield check_llm()
     yield check_fonts()
@@ -342,6 +345,22 @@ def check_public_url() -> CheckResult:
     what = f"{settings.PUBLIC_URL}: passwords and tokens are sent unencrypted"
     recovery = "Put a proxy with TLS in front (docs/operations.md), and use its https URL."
     return CheckResult("bad", "network", what, recovery)
+
+
+def check_email() -> CheckResult:
+    """Return whether the mail server accepts a connection and the account, if one is configured."""
+    to = settings.WAITING_EMAIL_TO
+    if not to:
+        return CheckResult("ok", "e-mail", "none is sent about what waits for a person")
+    name = f"to {', '.join(to)}"
+    try:
+        server = get_mail_connection()
+        server.open()
+        server.close()
+    except (SMTPException, OSError) as error:
+        recovery = "Check CONTINUITY_EMAIL_URL: host, port, encryption, user and password."
+        return CheckResult("bad", "e-mail", f"{name}: {type(error).__name__}: {error}", recovery)
+    return CheckResult("ok", "e-mail", name)
 
 
 def check_egress() -> CheckResult:

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand
 from decisions.audit.sealer import Sealer
 from runs.installation.home.prepare import check_pooling
 from runs.scheduler.jobs import Scheduler
+from runs.scheduler.waiting_emails import Mailer
 from runs.webhooks.deliverer import Deliverer
 
 
@@ -25,9 +26,11 @@ class Command(BaseCommand):
         scheduler = Scheduler()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: scheduler.stopping.set())
-        deliverer, sealer = Deliverer(), Sealer()
+        deliverer, sealer, mailer = Deliverer(), Sealer(), Mailer()
         deliverer.start()
         sealer.start()
+        mailer.start()
         scheduler.run()
         deliverer.stop()
         sealer.stop()
+        mailer.stop()
