@@ -37,6 +37,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runs/live/broadcaster.py": "the last handler of a page: log the error, close the others",
     "runs/queue/wakeups.py": "any broker failure: workers look for runs without wake-ups",
     "runs/scheduler/jobs.py": "the last handler of a job: log the error, run the other jobs",
+    "runs/scheduler/waiting_emails.py": "the last handler of a thread: log the error, retry",
     "runs/execution/running_steps.py": "passed to the waiting caller, and raised again",
     "runs/webhooks/deliverer.py": "a bug counts as an attempt, else it is retried forever",
     "runs/worker/heartbeat.py": "the last handler of a thread: log the error, send the next one",

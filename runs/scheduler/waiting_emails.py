@@ -66,7 +66,7 @@ class Mailer:
             except (DatabaseError, InterfaceError) as error:
                 outage.failed(error)
                 connection.close()
-            except Exception:  # a defect: later e-mails have to be sent
+            except Exception:  # whatever it is: later e-mails have to be sent
                 log.exception("e-mails about what waits could not be sent, retrying")
 
 

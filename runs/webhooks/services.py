@@ -39,8 +39,8 @@ def create_webhook(
     Args:
         confirmations: also send waiting confirmations, with a link to decide them. The caller needs
             the scope `confirm` for it: an agent must not have the link sent to itself.
-        questions: also send the questions of runs that wait for an answer.
         confirmation_arguments: send the exact arguments of these calls; they may hold secrets.
+        questions: also send the questions of runs that wait for an answer.
 
     Raises:
         Forbidden: `confirmations` without the scope `confirm`, or with a credential that is
@@ -52,10 +52,7 @@ def create_webhook(
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`; also of the changes below.
     """
     principal.require("runs:write")
-    if confirmations:
-        _require_confirmations(principal)
-    elif confirmation_arguments:
-        raise InvalidInput("confirmationArguments: it needs confirmations.")
+    _check_confirmations(principal, confirmations, confirmation_arguments)
     secret = new_secret()
     sends = {
         "everyRun": every_run,
@@ -89,7 +86,11 @@ def create_webhook(
     return webhook_object(hook) | {"secret": secret}
 
 
-def _require_confirmations(principal: Principal) -> None:
+def _check_confirmations(principal: Principal, wanted: bool, with_arguments: bool) -> None:
+    if with_arguments and not wanted:
+        raise InvalidInput("confirmationArguments: it needs confirmations.")
+    if not wanted:
+        return
     principal.require("confirm")
     if principal.acts_for is not None:
         raise Forbidden(
