@@ -254,8 +254,8 @@ def _deliveries_of_question(run: Run, now: datetime) -> Sql:
         " attempts, epoch, next_try_at, created_at, error)"
         " SELECT %s || 'w' || r.last_seq || '_' || substr(w.id, 6), w.id, r.id, r.last_seq,"
         " 'run.waiting', %s, 0, 0, %s, %s, ''"
-        " FROM r CROSS JOIN runs_webhook w WHERE w.workspace_id = %s"
-        " AND w.disabled_at IS NULL AND w.tells_questions",
+        " FROM r CROSS JOIN runs_webhook w WHERE w.tells_questions AND w.disabled_at IS NULL"
+        " AND w.workspace_id = %s",
         (
             delivery_id(run.id, "").removesuffix("_"),
             DeliveryStatus.PENDING,

@@ -2335,6 +2335,17 @@ _ADMIN = (
         failing_test=f"{_NEW_RUN}::test_a_run_again_keeps_workspace_trust_and_options",
     ),
     Guard(
+        "webhook-questions-workspace",
+        "A question of a run is sent to webhooks of its own workspace alone",
+        Patch(
+            "runs/lifecycle/writes.py",
+            old='" AND w.workspace_id = %s"',
+            new="\" AND '' <> %s\"",
+        ),
+        failing_test="tests/runs/webhooks/test_questions.py"
+        "::test_a_webhook_of_another_workspace_gets_no_question",
+    ),
+    Guard(
         "change-stream-topics",
         "The admin's stream of changes reports rows to viewers who may see them alone",
         Patch(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from django.test import override_settings
 
+from decisions.identity.principals import Principal
 from runs.events.types import EventType
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.lifecycle.transition import apply
 from runs.models import Run, WebhookDelivery
+from runs.webhooks.services import create_webhook
 from tests.support.runs.webhook_receiver import Receiver
 from tests.support.runs.webhooks import deliver
 
@@ -76,6 +79,15 @@ def test_a_webhook_that_did_not_ask_for_questions_gets_none(
     run: Run, make_webhook: Callable[..., dict[str, str]]
 ) -> None:
     assert not make_webhook()["questions"]
+    ask(run)
+    assert not WebhookDelivery.objects.exists()
+
+
+def test_a_webhook_of_another_workspace_gets_no_question(
+    run: Run, principal: Principal, receiver: Receiver
+) -> None:
+    elsewhere = replace(principal, workspace_id="elsewhere")
+    create_webhook(principal=elsewhere, url=receiver.url, questions=True)
     ask(run)
     assert not WebhookDelivery.objects.exists()
 
