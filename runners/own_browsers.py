@@ -16,7 +16,7 @@ from decisions.errors import Conflict, InvalidInput, TargetNotFound
 from decisions.infra.preconditions import Precondition
 from decisions.validation.storable import storable_text
 from runners.models import PluginClient, TargetKind
-from runners.plugin.pairing.selectors import is_connected
+from runners.plugin.pairing.selectors import is_connected, is_healthy
 
 if TYPE_CHECKING:
     from runners.targets.targets import Caller
@@ -103,7 +103,8 @@ def choose_own_browser(caller: Caller, wanted: str) -> PluginClient:
     if not clients:
         raise NoBrowserPaired("You have paired no browser.")
     connected = [client for client in clients if is_connected(client)]
-    return (connected or clients)[0]
+    healthy = [client for client in connected if is_healthy(client)]
+    return (healthy or connected or clients)[0]
 
 
 def split_choice(caller: Caller, target_id: str | None, selected: str | None) -> BrowserChoice:

@@ -25,8 +25,9 @@ class PerformWithin(Protocol):
 
 
 RETRY_SECONDS = MIN_SECONDS = 1.0
-# An action in a person's own browser was sent again already, with the same actionId.
-SENT_AGAIN = frozenset({"PLUGIN_TIMEOUT_ACK", "PLUGIN_TIMEOUT_EXEC"})
+# The action was sent again already, after a second and with the same actionId
+# (runners.plugin.dispatch).
+SENT_AGAIN = frozenset({"PLUGIN_OFFLINE", "PLUGIN_TIMEOUT_ACK", "PLUGIN_TIMEOUT_EXEC"})
 
 
 def may_retry(name: str, args: Mapping[str, Any], error: Mapping[str, Any]) -> bool:

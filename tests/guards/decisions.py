@@ -4,6 +4,7 @@ the REST frame, the Continuity API, admin pages, settings and database constrain
 
 from __future__ import annotations
 
+from tests.guards import own_browser
 from tests.guards.guard import Guard, Patch, Sql
 
 _CONTRACT = "tests/contract"
@@ -3093,4 +3094,5 @@ GUARDS = (
     *_CHATS,
     *_ADMIN,
     *_CONSTRAINTS,
+    *own_browser.DECISIONS,
 )

@@ -4,6 +4,7 @@ network, the browser, and the invocation of tools.
 
 from __future__ import annotations
 
+from tests.guards import own_browser
 from tests.guards.guard import Guard, Patch, Sql
 
 _READING = "tests/runners/workspace/files/test_reading_tools.py"
@@ -2239,4 +2240,5 @@ GUARDS = (
     *_NETWORK,
     *_BROWSER,
     *_INVOCATION,
+    *own_browser.RUNNERS,
 )

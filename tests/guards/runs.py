@@ -4,6 +4,7 @@ streaming, admin pages, retention and the agent.
 
 from __future__ import annotations
 
+from tests.guards import own_browser
 from tests.guards.guard import Guard, Patch, Sql
 
 _SEARCHES = "tests/runs/task_templates/test_searches_that_did_not_happen.py"
@@ -3285,4 +3286,5 @@ GUARDS = (
     *_CONSTRAINTS,
     *_TOTALS,
     *_TEMPLATES,
+    *own_browser.RUNS,
 )

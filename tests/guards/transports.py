@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.guards import own_browser
 from tests.guards.guard import Guard, Patch
 
 UPLOADS = "tests/artifacts/api/test_uploads.py"
@@ -2138,4 +2139,5 @@ GUARDS = (
     *_SOCKET_GUARDS,
     *_TICKET_GUARDS,
     *_LIVE_GUARDS,
+    *own_browser.TRANSPORTS,
 )

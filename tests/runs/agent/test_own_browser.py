@@ -18,6 +18,7 @@ from decisions.identity.principals import Principal
 from runners.models import PluginClient
 from runners.plugin.dispatch import PluginAction
 from runners.plugin.errors import PluginOffline
+from runs.admission import own_browser as policy_of_own_browser
 from runs.conversations.services import create_task
 from runs.live.own_browser import resume_from_browser, take_over_from_browser
 from runs.models import Run, RunStep, Task, TaskOrigin
@@ -182,7 +183,7 @@ def test_a_takeover_stops_the_agent_and_its_end_is_observed_first(
     assert "browser_observe" in browser.names[browser.names.index("browser_scroll") :]
 
 
-def test_an_action_of_an_offline_browser_is_retried_once_and_then_reported(
+def test_an_action_that_the_transport_sent_again_is_not_retried_but_reported(
     model: ModelServer, start: Submit, worker: WorkerProcess, browser: ScriptedBrowser
 ) -> None:
     browser.replies["task_start"] = PluginOffline("This browser is not connected.")
@@ -190,7 +191,7 @@ def test_an_action_of_an_offline_browser_is_retried_once_and_then_reported(
     execute_run(start().id, worker)
     error = tool_results(model.requests[1])[0]["error"]
     assert (error["code"], error["retryable"]) == ("PLUGIN_OFFLINE", True)
-    assert browser.names == ["task_start", "task_start"]
+    assert browser.names == ["task_start"]
 
 
 def test_a_closed_tab_is_opened_again_once(
@@ -240,3 +241,25 @@ def test_a_browser_that_was_revoked_meanwhile_is_not_used(
     execute_run(run.id, worker)
     assert tool_results(model.requests[1])[0]["error"]["code"] == "TARGET_NOT_FOUND"
     assert not browser.sent
+
+
+def test_a_change_is_asked_on_the_origin_that_the_tab_shows_by_now(
+    model: ModelServer,
+    start: Submit,
+    worker: WorkerProcess,
+    browser: ScriptedBrowser,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = start()
+    TaskOrigin.objects.create(
+        task_id=str(run.task_id), origin="https://shop.example", decision_id=1, at=run.created_at
+    )
+    shown = {"tabs": [{"tabId": TAB, "url": "https://bank.example/"}]}
+    known = {"stale": False, "state": shown}
+    monkeypatch.setattr(policy_of_own_browser, "read_snapshot", lambda client: known)
+    model.script = [OPEN, act("browser_type", clickId=4, text="Ada"), complete()]
+    assert execute_run(run.id, worker).waiting_for["type"] == "confirmation"
+    answer_confirmation(run)
+    execute_run(run.id, worker)
+    origins = TaskOrigin.objects.values_list("origin", flat=True)
+    assert set(origins) == {"https://shop.example", "https://bank.example"}
