@@ -69,7 +69,7 @@ export class ActionRunner {
       const { warnings, ...result } = await within(context.deadline - now(), this.actions[name](context, params));
       return { ...about, tabId: context.tab?.id, status: "success", result, ...(warnings ? { warnings } : {}) };
     } catch (error) {
-      return { ...about, tabId: params.tabId, status: "error", error: failureOf(error).asError() };
+      return { ...about, tabId: params.tabId, status: "error", error: (await context.failureOfTab(failureOf(error))).asError() };
     } finally {
       context.finish();
       this.ui.actionEnded(taskId);

@@ -8,7 +8,7 @@ import { sleep, within } from "./clock.js";
 const VERSION = 1;
 const ACK_MS = 10_000;
 const PONG_MS = 10_000;
-const FIRST_DELAY_MS = 500;
+const FIRST_DELAY_MS = 1000; // the server refuses the third connection within a second
 const LONGEST_DELAY_MS = 30_000;
 const REPLACED_DELAY_MS = 60_000;
 const MAX_FRAME_BYTES = 1_048_576;

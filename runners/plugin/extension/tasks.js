@@ -26,6 +26,7 @@ export class Tasks {
     this.onTabAdded = () => {};
     this.ready = this._load();
     cdp.onEvent((tabId, method, params) => this.live.get(tabId)?.onEvent(method, params));
+    cdp.onDetach((tabId) => this.live.get(tabId)?.drop());
     tabs.onRemoved.addListener((tabId) => this._changed(() => this._removed(tabId)));
     tabs.onReplaced.addListener((added, removed) => this._changed(() => this._replaced(added, removed)));
     navigation.onCommitted.addListener(({ tabId, frameId, documentId }) => frameId === 0 && this.live.get(tabId)?.commit(documentId));

@@ -92,6 +92,7 @@ def shared_extension(
     with extension_server() as server, extension_browser(profile) as browser:
         pair(browser, server)
         yield browser, server
+        assert server.invalid == []
 
 
 @pytest.fixture
@@ -105,6 +106,7 @@ def own_extension(
     with extension_server() as server, extension_browser(profile) as browser:
         pair(browser, server)
         yield browser, server
+        assert server.invalid == []
 
 
 @pytest.fixture

@@ -19,6 +19,9 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
+from decisions.errors import InvalidInput
+from runners.plugin.protocol.messages import read_message
+
 WAIT_SECONDS = 40.0
 Message = dict[str, Any]
 
@@ -63,6 +66,7 @@ class ExtensionServer:
         tasks: the tasks of the next activation.
         acks: what to add to the acknowledgment of messages of a type, such as {"resync": True}.
         acks_results: whether results are acknowledged.
+        invalid: the messages that the product would refuse.
     """
 
     def __init__(self, files: FileServer) -> None:
@@ -70,6 +74,7 @@ class ExtensionServer:
         self.port = 0
         self.received: list[Message] = []
         self.secrets = ["secret-0"]
+        self.invalid: list[str] = []
         self.tasks: list[Message] = []
         self.acks: dict[str, Message] = {}
         self.acks_results = True
@@ -132,7 +137,7 @@ class ExtensionServer:
                     "method": "PUT",
                     "headers": {},
                     "maxBytes": 26_214_400,
-                    "expiresAt": "2100-01-01T00:00:00Z",
+                    "expiresAt": 4_102_444_800_000,
                 },
                 **more,
             }
@@ -160,9 +165,17 @@ class ExtensionServer:
         """Speak with one extension until it disconnects."""
         try:
             for text in socket:
+                self._check(str(text))
                 self._receive(socket, json.loads(text))
         except ConnectionClosed:
             pass
+
+    def _check(self, text: str) -> None:
+        """Check a message as the product does."""
+        try:
+            read_message(text)
+        except InvalidInput as error:
+            self.invalid.append(f"{error}: {text[:300]}")
 
     def _receive(self, socket: ServerConnection, message: Message) -> None:
         self.received.append(message)
@@ -190,7 +203,7 @@ class ExtensionServer:
             "secret": self.secrets[-1],
             "name": "Test",
             "principal": "me",
-            "serverTime": "2026-01-01T00:00:00Z",
+            "serverTime": 1_700_000_000_000,
             "pingIntervalMs": 20_000,
             "syncIntervalMs": 20_000,
             "ownOrigins": [self.origin],

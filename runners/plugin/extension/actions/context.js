@@ -1,6 +1,6 @@
 // What an action works with: its parameters, its tab, its time.
-import { now } from "../clock.js";
-import { ActionFailed } from "../failures.js";
+import { now, waitUntil } from "../clock.js";
+import { ActionFailed, invalidTaskTab, isCode } from "../failures.js";
 import { RESERVE_MS } from "../input/strategy.js";
 import { refuseOwnPage } from "../own_pages.js";
 import { waitForNavigation } from "../tab/navigation.js";
@@ -9,6 +9,7 @@ const FRAMES = { format: "jpeg", quality: 1, maxWidth: 16, maxHeight: 16, everyN
 const DOWNLOAD_MS = 1000; // for the server's answer, which decides between a page and a download
 const EVENT_MS = 300; // between the end of a navigation without a page and the download's start
 const GRACE_MS = 100;
+const CLOSING_MS = 300; // until Chrome says that a tab was closed
 const POLL_MS = 20;
 
 export class ActionContext {
@@ -73,6 +74,18 @@ export class ActionContext {
     };
     while (mayStart() && tab.downloadsBegun === before) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     return tab.takeNotices();
+  }
+
+  // The failure of an action whose tab was closed: other tabs of the task may be open.
+  async failureOfTab(error) {
+    if (!isCode(error, "TASK_TAB_CLOSED") || !this.tab) return error;
+    const { tasks, taskId, tab } = this;
+    await waitUntil(() => !tasks.tabsOf(taskId).includes(tab.id), now() + CLOSING_MS);
+    const current = tasks.current(taskId);
+    if (current === undefined || current === tab.id) return error;
+    const { effect } = error.details;
+    return invalidTaskTab(`The tab ${tab.id} was closed, perhaps by its page because of this action.`,
+      { ...(effect ? { effect } : {}), taskTabId: current });
   }
 
   // A tab in which neither the debugger nor scripts may work shows a page of the browser.

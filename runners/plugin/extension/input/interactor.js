@@ -121,7 +121,8 @@ export class Interactor {
         await this.perform(this.device.click(x, y, this.documentCheck(element)), INPUT_MS);
       } catch (error) {
         if (error instanceof NavigatedAway) return "left";
-        throw error;
+        if (!this.tab.isDropped || (await this._clickOutcome()) !== "hit") throw error;
+        return "hit"; // Chrome dropped the debugger because of the click
       }
       return this._clickOutcome();
     });

@@ -14,7 +14,7 @@ export async function withInputStrategy(context, interact, { byCdp, locateMs, di
   const end = deadline - RESERVE_MS;
   const locateUntil = Math.min(end, now() + locateMs);
   const interactorWith = (device) => new Interactor({ ...context, device, locateUntil, deadline: end });
-  await context.checkFrames();
+  tab.isDropped = false;
   tab.dialogs.answerNext(dialog);
   let outcome;
   try {

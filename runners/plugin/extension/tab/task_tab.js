@@ -19,7 +19,7 @@ export class TaskTab {
     this.shownSince = 0;
     this.isLeaving = false; // a navigation to another document has started and is not committed yet
     this.stayedAt = -Infinity; // when a navigation last returned no page
-    this.leavingTo = "";
+    this.leavingTo = this.stayNotice = "";
     this.lastInputAt = -Infinity;
     this.pictureScale = 1; // pixels of the last screenshot per CSS pixel
     this.downloadsBegun = 0;
@@ -31,6 +31,7 @@ export class TaskTab {
     this.notices = [];
     this.events = new PageEvents();
     this.dialogs = new Dialogs(this);
+    this.isDropped = false; // Chrome has ended the debugger's session during this action
     this.commits = []; // the ids of the documents that it has shown, as Chrome's extensions see them
     this.commitListeners = new Set();
     this.frameId = this.loaderId = "";
@@ -61,6 +62,11 @@ export class TaskTab {
     Object.assign(this, { frameId: id, loaderId, refusals: 0, isErrorPage: Boolean(unreachableUrl), knownUrl: /^https?:/.test(url) ? "" : url });
   }
 
+  // Chrome has ended the debugger's session; it does so also where a link opens another program.
+  drop() {
+    Object.assign(this, { isDropped: true, isLeaving: false, leavingTo: "" });
+  }
+
   // Another document is shown now.
   commit(documentId) {
     this.commits.push(documentId);
@@ -81,6 +87,11 @@ export class TaskTab {
 
   addNotice(notice) {
     if (this.notices.length < MAX_NOTICES) this.notices.push(notice);
+  }
+
+  // The navigation that returned no page is a download, or shows a page after all.
+  withdrawStayNotice() {
+    this.notices = this.notices.filter((notice) => notice !== this.stayNotice);
   }
 
   takeNotices() {
@@ -156,6 +167,7 @@ const EVENTS = {
   "Page.frameStoppedLoading": (tab, params) => onNavigation(tab, params, false),
   "Page.frameNavigated": (tab, { frame }) => {
     if (frame.parentId) return;
+    tab.withdrawStayNotice(); // a page of the back/forward cache is shown after its loading has ended
     Object.assign(tab, { documents: tab.documents + 1, shownSince: now(), isLeaving: false, leavingTo: "" });
     tab.rememberPage(frame);
     tab.dialogs.answerNext(null);
@@ -166,7 +178,7 @@ const EVENTS = {
   "Page.downloadWillBegin": (tab, { suggestedFilename, url }) => {
     tab.leavingTo = "";
     tab.downloadsBegun += 1;
-    tab.notices = tab.notices.filter((notice) => notice !== tab.stayNotice);
+    tab.withdrawStayNotice();
     tab.addNotice(`The page downloads ${(suggestedFilename || url || "a file").slice(0, NAME_LIMIT)} to the person's own downloads; it is not stored here.`);
   },
   "Page.javascriptDialogOpening": (tab, params) => tab.dialogs.onOpening(params),

@@ -133,9 +133,9 @@ test("a message that is too large is not sent", async () => {
 });
 
 test("the delay doubles, is at random, and has an end", () => {
-  assert.deepEqual([0, 1, 2].map((attempt) => delayBefore(attempt, () => 1)), [500, 1000, 2000]);
+  assert.deepEqual([0, 1, 2].map((attempt) => delayBefore(attempt, () => 1)), [1000, 2000, 4000]);
   assert.equal(delayBefore(50, () => 1), 30_000);
-  assert.equal(delayBefore(0, () => 0), 250);
+  assert.equal(delayBefore(0, () => 0), 500);
 });
 
 test("a TLS server has a TLS socket", () => {
