@@ -178,6 +178,7 @@ class PluginClient(models.Model):
             was killed keeps it, so `last_seen_at` counts too.
         last_used_at: when an action was last sent to it.
         timeouts: how many actions in a row it has not acknowledged or finished in time.
+        paired_by: who created the ticket: `admin:<username>`, `command:<user>` or the principal.
     """
 
     id = models.CharField(primary_key=True, max_length=64, default=new_client_id, editable=False)
@@ -199,6 +200,7 @@ class PluginClient(models.Model):
     last_seen_at = models.DateTimeField(default=timezone.now)
     last_used_at = models.DateTimeField(null=True)
     timeouts = models.IntegerField(default=0)
+    paired_by = models.CharField(max_length=160, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     revoked_at = models.DateTimeField(null=True)
 
@@ -226,11 +228,13 @@ class PluginTicket(models.Model):
     Attributes:
         principal: as `PluginClient.principal`.
         name: the name that the browser gets; empty: the browser and its system.
+        created_by: as `PluginClient.paired_by`.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)
     principal = models.JSONField()
     name = models.CharField(max_length=128, default="")
+    created_by = models.CharField(max_length=160, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
 

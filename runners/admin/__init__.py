@@ -1,5 +1,5 @@
-"""Admin pages of targets and of the snapshots of project workspaces."""
+"""Admin pages of targets, of the snapshots of project workspaces, and of paired browsers."""
 
-from runners.admin import target_admin
+from runners.admin import paired_browsers, target_admin
 
-__all__ = ["target_admin"]
+__all__ = ["paired_browsers", "target_admin"]

@@ -26,6 +26,7 @@ _GROUPS: tuple[tuple[str | Promise, tuple[tuple[str, str], ...]], ...] = (
             ("forum", "runs_task"),
             ("inventory_2", "artifacts_artifact"),
             ("web_asset", "runners_browsersession"),
+            ("important_devices", "runners_pluginclient"),
             ("folder_managed", "runners_executiontarget"),
             ("memory", "runs_worker"),
             ("webhook", "runs_webhook"),

@@ -66,7 +66,7 @@ def pair_client(ticket: str, about: Mapping[str, Any]) -> Activation:
     client_id = new_client_id()
     secret, digest = new_secret(client_id, 1)
     with transaction.atomic():
-        principal, name = redeem_ticket(ticket)
+        principal, stored = redeem_ticket(ticket)
         mine = PluginClient.objects.filter(principal_id=principal.id, revoked_at__isnull=True)
         if mine.filter(workspace_id=principal.workspace_id).count() >= CLIENTS_MAX:
             raise TooManyClients(f"{CLIENTS_MAX} browsers are paired for {principal.id} already.")
@@ -76,7 +76,8 @@ def pair_client(ticket: str, about: Mapping[str, Any]) -> Activation:
             workspace_id=principal.workspace_id,
             principal_id=principal.id,
             principal=principal_data(principal),
-            name=name or browser_name(about["browser"]["userAgent"]),
+            paired_by=stored.created_by,
+            name=stored.name or browser_name(about["browser"]["userAgent"]),
             secret_digest=digest,
         )
         _describe(client, about)

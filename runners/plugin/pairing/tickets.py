@@ -48,17 +48,19 @@ def create_ticket(
     now = datetime.now(UTC)
     expires_at = now + LIFETIME
     digest = mac(_PURPOSE, secret.encode())
+    created_by = actor or principal.id
     with transaction.atomic():
         PluginTicket.objects.filter(expires_at__lte=now).delete()
         PluginTicket.objects.create(
             digest=digest,
             principal=principal_data(principal),
             name=name.strip()[:128],
+            created_by=created_by,
             expires_at=expires_at,
         )
         event = AuditEvent(
             "plugin.ticket_created",
-            actor or principal.id,
+            created_by,
             "plugin_ticket",
             digest[:16],
             principal.tenant_id,
@@ -69,9 +71,9 @@ def create_ticket(
     return {"ticket": secret, "expiresAt": to_ms(expires_at)}
 
 
-def redeem_ticket(secret: str) -> tuple[Principal, str]:
-    """Delete a ticket, in the caller's transaction; return the principal and the name that it was
-    created for.
+def redeem_ticket(secret: str) -> tuple[Principal, PluginTicket]:
+    """Delete a ticket, in the caller's transaction; return the principal that it was created for,
+    and what was stored.
 
     Raises:
         NotAuthenticated: The ticket is unknown, used or expired, or the principal's credential is
@@ -88,4 +90,4 @@ def redeem_ticket(secret: str) -> tuple[Principal, str]:
     principal = principal_from(ticket.principal)
     if not is_credential_active(principal):
         raise refused
-    return principal, ticket.name
+    return principal, ticket
