@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
+from itertools import islice
 
 from django.conf import settings
 from django.db import connection
@@ -51,20 +52,26 @@ class RunFilters:
 
     def apply(self, runs: QuerySet[Run], workspace_id: str = "") -> QuerySet[Run]:
         """Return the runs that match; `workspace_id` makes the search of terms narrower."""
-        if self.status is not None:
-            runs = runs.filter(status=self.status)
-        if self.template_id is not None:
-            runs = runs.filter(template_id=self.template_id)
+        equal = {"status": self.status, "template_id": self.template_id}
+        times = {"created_at__gte": self.since, "created_at__lt": self.until}
+        given = {name: value for name, value in (equal | times).items() if value is not None}
+        runs = runs.filter(**given) if given else runs
         if self.waiting is not None:
             runs = waiting_runs(runs) if self.waiting else runs.exclude(_WAITING)
-        if self.since is not None:
-            runs = runs.filter(created_at__gte=self.since)
-        if self.until is not None:
-            runs = runs.filter(created_at__lt=self.until)
-        if facets := list(self._facets()):
-            scope = [facet("workspace", workspace_id)] if workspace_id else []
-            runs = matching(runs, [[Term(text)] for text in [*scope, *facets]])
-        return runs if self.query is None else find_runs(runs, self.query, workspace_id)
+        by_id = None if self.query is None else _by_id(self.query)
+        if by_id is not None:
+            runs = runs.filter(by_id)
+        elif self.query is not None and not any(_words(self.query)):
+            return runs.none()
+        return self._with_terms(runs, workspace_id, self.query if by_id is None else None)
+
+    def _with_terms(
+        self, runs: QuerySet[Run], workspace_id: str, query: str | None
+    ) -> QuerySet[Run]:
+        groups = [[Term(text)] for text in self._facets()] + _words(query or "")
+        if groups and workspace_id:
+            groups.append([Term(facet("workspace", workspace_id))])
+        return matching(runs, groups)
 
     def _facets(self) -> Iterator[str]:
         yield from (label_facet(name, value) for name, value in self.labels.items())
@@ -86,27 +93,27 @@ def waiting_runs(runs: QuerySet[Run]) -> QuerySet[Run]:
     return runs.filter(_WAITING)
 
 
-def find_runs(runs: QuerySet[Run], text: str, workspace_id: str = "") -> QuerySet[Run]:
+def find_runs(runs: QuerySet[Run], text: str) -> QuerySet[Run]:
     """Return the runs that a text finds: by the id of the run, its session, an artifact or its
     worker; else the runs that have every word of it, or the beginning of one, in subject, labels,
     template, end of the id or error code.
     """
-    text = text.strip()
-    by_id = _find_by_id(runs, text)
-    if by_id is not None:
-        return by_id
-    words = list(words_to_find(text.removeprefix(f"run{_SHORT_ID}")))[:QUERY_WORDS]
-    if not words:
-        return runs.none()
-    scope = [[Term(facet("workspace", workspace_id))]] if workspace_id else []
-    return matching(runs, [*scope, *(_alternatives(word) for word in dict.fromkeys(words))])
+    return RunFilters(query=text).apply(runs)
 
 
-def _find_by_id(runs: QuerySet[Run], text: str) -> QuerySet[Run] | None:
-    """Return the runs of a whole id, or of the beginning of a run's id; None for another text."""
-    prefix, mark, rest = text.partition("_")
+def _words(text: str) -> list[list[Term]]:
+    """Return the terms of each word of a text."""
+    words = words_to_find(text.strip().removeprefix(f"run{_SHORT_ID}"))
+    return [_alternatives(word) for word in dict.fromkeys(islice(words, QUERY_WORDS))]
+
+
+def _by_id(text: str) -> Q | None:
+    """Return the condition of a whole id, or of the beginning of a run's id; None for another
+    text.
+    """
+    prefix, mark, rest = text.strip().partition("_")
     condition = _IDS.get(prefix) if mark and rest.isalnum() else None
-    return None if condition is None else runs.filter(condition(text))
+    return None if condition is None else condition(text.strip())
 
 
 def _begins_with(text: str) -> Q:

@@ -30,8 +30,8 @@ SELECT now() - n * interval '1 ms', 'ten_bench', 'ws_big', 'token:bench',
 FROM generate_series(1, {rows}) n"""
 PAGES = {
     "runs": "/admin/runs/run/",
-    "runs of a status": "/admin/runs/run/?status__exact=failed",
-    "runs of a template": "/admin/runs/run/?template_id=search_extract",
+    "runs of a status": "/admin/runs/run/?status=failed",
+    "runs of a template": "/admin/runs/run/?template=search_extract",
     "a run searched": "/admin/runs/run/?q=run_000000000500",
     "runs, page 5": "/admin/runs/run/?p=5",
     "artifacts": "/admin/artifacts/artifact/",

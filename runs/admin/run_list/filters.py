@@ -16,11 +16,13 @@ from django.db.models import BooleanField, QuerySet
 from django.db.models.expressions import RawSQL
 from django.http import HttpRequest
 from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.errors import InvalidInput
+from decisions.presentation.words import word
 from runs.models import HOST_ACTION, Run, RunStatus
 from runs.queries.run_search import waiting_runs
 from runs.search.labels import parse_labels
@@ -58,7 +60,7 @@ class RunStatusFilter(SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
         """Return the statuses of S0, and waiting for a person."""
-        statuses = [(status, status.replace("_", " ").capitalize()) for status in RunStatus.values]
+        statuses = [(one, capfirst(word(one.replace("_", " ")))) for one in RunStatus.values]
         return [*statuses, (WAITING, gettext("Waiting for a person"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Run]) -> QuerySet[Run]:
