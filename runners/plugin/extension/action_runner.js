@@ -2,12 +2,14 @@
 import { ACTIONS } from "./actions/catalogue.js";
 import { ActionContext } from "./actions/context.js";
 import { now, within } from "./clock.js";
-import { ActionFailed, broken, cdpLost, ContextLost, elementNotFound, navigationTimeout, TimedOut } from "./failures.js";
+import { ActionFailed, broken, cdpLost, ContextLost, elementNotFound, navigationTimeout, taskTabClosed, TimedOut } from "./failures.js";
 
 const ANSWER_MS = 100; // of the action's time, for the way of its result to the server
 const RESULT_ACK_MS = 10_000;
 const ID = /^[\x21-\x7e]{1,128}$/;
 const DEFAULT_MS = 20_000;
+const TAB_GONE = /no tab with (given )?id|tab was closed/i;
+const DETACHED = /detached|not attached|target closed/i;
 
 export class ActionRunner {
   // `ui`: {actionStarted, actionEnded, isTakenOver, withoutOverlay}; `isOwn(url)` recognizes the product's own pages.
@@ -127,6 +129,9 @@ export function failureOf(error) {
   if (error instanceof ActionFailed) return error;
   if (error instanceof TimedOut) return navigationTimeout("The action did not end in its time.", { effect: "unknown" });
   if (error instanceof ContextLost) return elementNotFound("The page navigated to another document.", { reason: "gone" });
+  const message = String(error?.message ?? error);
+  if (TAB_GONE.test(message)) return taskTabClosed("The task's tab was closed, or its page died.");
+  if (DETACHED.test(message)) return cdpLost("The connection to the page broke.", { effect: "unknown" });
   console.error(error);
-  return broken("The extension failed; its service worker's console says more.", { reason: String(error?.message ?? error).slice(0, 200) });
+  return broken("The extension failed; its service worker's console says more.", { reason: message.slice(0, 200) });
 }

@@ -32,6 +32,9 @@ const describeWindow = ({ id, type, focused, state }) => withoutUndefined({ wind
 
 const withoutUndefined = (fields) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
+// A tab that is being closed has no place any more.
+const isInWindow = ({ incognito, index }) => !incognito && index >= 0;
+
 export class StateSync {
   constructor({ connection, api = chrome }) {
     this.connection = connection;
@@ -67,7 +70,7 @@ export class StateSync {
     ]);
     const shown = windows.filter(({ incognito }) => !incognito);
     const ids = new Set(shown.map(({ id }) => id));
-    const listed = tabs.filter(({ incognito, windowId }) => !incognito && ids.has(windowId)).slice(0, MAX_TABS);
+    const listed = tabs.filter((tab) => isInWindow(tab) && ids.has(tab.windowId)).slice(0, MAX_TABS);
     const active = shown.find(({ focused }) => focused) ?? shown[0];
     return withoutUndefined({
       windows: shown.map(describeWindow), groups: groups.filter(({ windowId }) => ids.has(windowId)).map(describeGroup),
@@ -78,7 +81,7 @@ export class StateSync {
 
   _listen() {
     const { tabs, tabGroups } = this.api;
-    tabs.onCreated.addListener((tab) => !tab.incognito && this._event({ kind: "created", tab: describeTab(tab) }));
+    tabs.onCreated.addListener((tab) => isInWindow(tab) && this._event({ kind: "created", tab: describeTab(tab) }));
     tabs.onUpdated.addListener((tabId, change, tab) => this._onUpdated(tab, change));
     tabs.onRemoved.addListener((tabId, { windowId }) => this._event({ kind: "removed", tabId, windowId }));
     tabs.onActivated.addListener(({ tabId, windowId }) => this._event({ kind: "activated", tabId, windowId }));
@@ -93,7 +96,7 @@ export class StateSync {
   }
 
   _onUpdated(tab, change) {
-    if (tab.incognito || !CHANGES.some((name) => name in change)) return;
+    if (!isInWindow(tab) || !CHANGES.some((name) => name in change)) return;
     this.updated.set(tab.id, tab);
     this.flushing ??= setTimeout(() => this._flush(), COALESCE_MS);
   }

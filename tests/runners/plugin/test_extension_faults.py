@@ -212,3 +212,46 @@ def test_an_upload_that_the_server_refuses_is_reported(
     error = extension_task.error("get_html")
     extension_task.server.files.upload_status = 204
     assert (error["code"], error["details"]["httpStatus"]) == ("ARTIFACT_UPLOAD_FAILED", 403)
+
+
+def test_a_page_of_the_browser_is_refused_until_the_task_leaves_it(
+    extension_task: ExtensionTask, page_server: PageServer
+) -> None:
+    extension_task.start(page_server.url("/plain"))
+    leaving = f"chrome.tabs.update({extension_task.tab_id}, {{url: 'chrome://version/'}})"
+    extension_task.browser.evaluate(f"{leaving}.then(() => 1)")
+    is_left = "chrome.tabs.get({}).then(({{url}}) => !url)"
+    until = time.monotonic() + 10
+    while not extension_task.browser.evaluate(is_left.format(extension_task.tab_id)):
+        assert time.monotonic() < until
+    for name in ("observe", "screenshot", "wait_for_loaded"):
+        assert extension_task.error(name)["code"] == "INVALID_TARGET"
+    url = page_server.url("/plain")
+    assert extension_task.start(url, reuseExistingTab=True)["result"]["title"] == "Plain"
+
+
+def test_a_page_that_cannot_be_opened_is_named_without_the_debugger_too(
+    own_task: ExtensionTask, page_server: PageServer
+) -> None:
+    refuse_debugger(own_task.browser, "Cannot access this tab: the policy does not allow it.")
+    own_task("click", xpath="//button")  # finds out that the debugger is lost
+    params = {"url": page_server.url("/hang-up"), "reuseExistingTab": True}
+    error = own_task.perform("task_start", params)["error"]
+    assert error["details"]["netError"] == "ERR_EMPTY_RESPONSE"
+    assert own_task.start(page_server.url("/plain"), reuseExistingTab=True)["result"]["url"]
+
+
+def test_an_empty_page_can_be_read(extension_task: ExtensionTask) -> None:
+    started = extension_task.perform("task_start", {})
+    extension_task.tab_id = started["result"]["tabId"]
+    assert extension_task("observe")["url"] == "about:blank"
+    assert extension_task("screenshot")["url"] == "about:blank"
+
+
+def test_a_download_is_named_and_stays_the_persons(
+    extension_task: ExtensionTask, page_server: PageServer
+) -> None:
+    extension_task.start(page_server.add("/files", "<title>F</title><a href=/report.zip>Get</a>"))
+    clicked = extension_task("click", clickId=extension_task.index()["Get"])
+    assert "report.zip" in clicked["warnings"][0]
+    assert "downloads" not in clicked

@@ -42,13 +42,14 @@ export class ActionContext {
 
   // Attach the debugger for what the page does by itself; it may be refused. Chrome lets a tab that is not shown paint once a
   // second, and mouse events and pictures wait for that, except while its frames are watched.
-  async attach() {
+  // `isLeft`: the page that is shown will be left.
+  async attach({ isLeft = false } = {}) {
     const { cdp, tab } = this;
     try {
       await cdp.attach(tab.id);
       cdp.send(tab.id, "Page.startScreencast", FRAMES).catch(() => {});
     } catch (error) {
-      await this._refuse(error);
+      if (!isLeft) await this._refuse(error);
     }
   }
 

@@ -5,6 +5,7 @@ import { openAddress } from "../tab/navigation.js";
 import { resultOf } from "./context.js";
 
 const EMPTY_PAGE = "about:blank";
+const BROWSER_PAGE = "chrome://"; // whose address Chrome does not tell extensions
 const URL_LIMIT = 2000;
 
 function addressOf(url) {
@@ -25,7 +26,7 @@ export async function taskStart(context, { url: given, reuseExistingTab = false,
   const tabId = earlier ?? await openTab(context);
   context.tab = tasks.tab(tabId);
   context.tab.dialogs.reset();
-  await context.attach();
+  await context.attach({ isLeft: url !== null });
   const title = groupTitle ?? context.taskTitle;
   if (earlier === undefined || groupTitle !== undefined) await tasks.group(taskId, tabId, title).catch(() => {});
   context.tab.takeNotices(); // those of the previous page
@@ -100,5 +101,5 @@ export async function closeTab({ tasks, taskId }, { tabId }) {
 }
 
 async function describe(tab) {
-  return resultOf({ tabId: tab.id, url: (await tab.url()) || EMPTY_PAGE, title: await tab.title() });
+  return resultOf({ tabId: tab.id, url: (await tab.url()) || BROWSER_PAGE, title: await tab.title() });
 }

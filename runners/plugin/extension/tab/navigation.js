@@ -27,7 +27,7 @@ export async function waitForNextDocument(tab, end, graceMs = GRACE_MS) {
 export async function openAddress(context, url, end) {
   const { tab, cdp } = context;
   const ms = Math.max(100, end - now());
-  tab.leavingTo = "";
+  Object.assign(tab, { leavingTo: "", isDropped: false });
   const loading = cdp.isAttached(tab.id) ? navigateByDebugger(context, url, ms) : navigateByTab(context, url, ms);
   try {
     await Promise.race([within(ms, loading), tab.lost]);
@@ -40,7 +40,15 @@ export async function openAddress(context, url, end) {
 }
 
 async function navigateByDebugger({ tab, cdp }, url, ms) {
-  const answer = await cdp.send(tab.id, "Page.navigate", { url });
+  const end = nextNavigation(tab.id, ms);
+  let answer;
+  try {
+    answer = await cdp.send(tab.id, "Page.navigate", { url });
+  } catch (error) {
+    if (!tab.isDropped) throw error; // Chrome lets no debugger see this page
+    await end;
+    return;
+  }
   if (answer.isDownload) {
     throw navigationFailed("The address returned a file to download instead of a page; nothing was stored.", { reason: "download", url });
   }
@@ -49,19 +57,28 @@ async function navigateByDebugger({ tab, cdp }, url, ms) {
   if (answer.loaderId) await waitUntil(() => tab.loaderId === answer.loaderId, now() + Math.min(ms, COMMIT_MS), 2);
 }
 
-// Without the debugger, Chrome only says when the loading has begun and ended.
+// Without the debugger, Chrome says only that a navigation has led to a document or has failed.
 async function navigateByTab({ tab }, url, ms) {
-  const hasBegun = new Promise((resolve) => {
-    const listen = (tabId, change) => {
-      if (tabId !== tab.id || !(change.url || change.status === "complete")) return;
-      chrome.tabs.onUpdated.removeListener(listen);
-      resolve();
-    };
-    chrome.tabs.onUpdated.addListener(listen);
-    setTimeout(() => chrome.tabs.onUpdated.removeListener(listen), ms);
-  });
+  const end = nextNavigation(tab.id, ms);
   await chrome.tabs.update(tab.id, { url });
-  await hasBegun;
+  const error = await end;
+  if (error) throw navigationFailure(error, url);
+}
+
+// Resolves at the end of the next navigation of the tab: with "" if it leads to a document, else with the browser's error.
+function nextNavigation(tabId, ms) {
+  const { onCommitted, onErrorOccurred } = chrome.webNavigation;
+  return new Promise((resolve) => {
+    const listen = (details) => details.tabId === tabId && details.frameId === 0 && end(details.error ?? "");
+    const end = (error) => {
+      onCommitted.removeListener(listen);
+      onErrorOccurred.removeListener(listen);
+      resolve(error);
+    };
+    onCommitted.addListener(listen);
+    onErrorOccurred.addListener(listen);
+    setTimeout(() => end(""), ms);
+  });
 }
 
 // Wait until the document to which the tab navigated is parsed; returns its title and warnings.

@@ -64,7 +64,7 @@ export class TaskTab {
 
   // Chrome has ended the debugger's session; it does so also where a link opens another program.
   drop() {
-    Object.assign(this, { isDropped: true, isLeaving: false, leavingTo: "" });
+    Object.assign(this, { isDropped: true, isLeaving: false, leavingTo: "", knownUrl: "" });
   }
 
   // Another document is shown now.
