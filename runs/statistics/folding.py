@@ -19,7 +19,7 @@ from runs.models import Run
 from runs.statistics.histogram import bucket_of
 from runs.statistics.periods import OTHER, Additions
 
-BATCH = 200  # runs per transaction
+BATCH = 500  # runs per transaction
 KIND_MAX = 24  # characters
 PAGE_KINDS = frozenset({"read", "page view"})  # steps that read a page
 _AGENT_KINDS = {"turn": "model turn", "summary": "model turn", "call": "tool call"}

@@ -6,9 +6,11 @@ A bucket is 10 % wide, so that a percentile is off by 5 % at most.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 _WIDTH = math.log(1.1)
+_ROUNDING = 1e-9
 Histogram = Mapping[str, int]  # bucket -> number; JSON has text as keys
 
 
@@ -17,17 +19,23 @@ def bucket_of(ms: float) -> str:
     return str(round(math.log(max(1.0, ms)) / _WIDTH))
 
 
-def percentile(histograms: Iterable[Histogram], share: float) -> float | None:
-    """Return the duration in milliseconds that this share of all durations does not exceed; None
-    without any.
+def percentiles(
+    histograms: Sequence[Histogram], shares: Sequence[float]
+) -> tuple[float | None, ...]:
+    """Return for each share the duration in milliseconds that this share of all durations does not
+    exceed; None without any duration.
     """
-    counts: dict[int, int] = {}
+    counts: Counter[str] = Counter()
     for histogram in histograms:
-        for bucket, number in histogram.items():
-            counts[int(bucket)] = counts.get(int(bucket), 0) + number
-    left = share * sum(counts.values())
-    for place in sorted(counts):
-        left -= counts[place]
-        if left <= 1e-9:
+        counts.update(histogram)
+    places = sorted((int(bucket), number) for bucket, number in counts.items())
+    total = counts.total()
+    return tuple(_duration_at(places, share * total) for share in shares)
+
+
+def _duration_at(places: Sequence[tuple[int, int]], left: float) -> float | None:
+    for place, number in places:
+        left -= number
+        if left <= _ROUNDING:
             return math.exp(place * _WIDTH)
     return None

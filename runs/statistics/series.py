@@ -12,9 +12,10 @@ from django.conf import settings
 
 from decisions.infra.clock import to_ms
 from runs.models import RunStatistic, RunStatus
-from runs.statistics.histogram import percentile
+from runs.statistics.histogram import percentiles
 from runs.statistics.periods import ALL, OTHER, start_of
 
+SHARES = (0.5, 0.95)  # of the durations that are drawn: p50 and p95
 WINDOW = 4  # points whose runs make a failure rate
 SHOWN = 6  # templates, or kinds of steps; the rest is one series
 STATUSES = (
@@ -32,23 +33,22 @@ class TimeRange:
     """A time range of the plots.
 
     Attributes:
-        stored_s: the resolution of the rows that are read; `step_s`, a multiple, of the points.
+        step_s: the resolution of the points, and of the rows that are read.
     """
 
     name: str
     length: timedelta
-    stored_s: int
     step_s: int
 
 
 RANGES = {
     one.name: one
     for one in (
-        TimeRange("1h", timedelta(hours=1), 60, 60),
-        TimeRange("6h", timedelta(hours=6), 60, 300),
-        TimeRange("24h", timedelta(hours=24), 900, 900),
-        TimeRange("7d", timedelta(days=7), 3600, 3600 * 2),
-        TimeRange("30d", timedelta(days=30), 21600, 21600),
+        TimeRange("1h", timedelta(hours=1), 60),
+        TimeRange("6h", timedelta(hours=6), 300),
+        TimeRange("24h", timedelta(hours=24), 900),
+        TimeRange("7d", timedelta(days=7), 7200),
+        TimeRange("30d", timedelta(days=30), 21600),
     )
 }
 
@@ -132,7 +132,7 @@ def _read(
 ) -> Periods:
     starts = _starts(chosen, now)
     found = RunStatistic.objects.filter(
-        resolution_s=chosen.stored_s,
+        resolution_s=chosen.step_s,
         workspace_id=workspace_id,
         template_id=template_id,
         at__gte=starts[0],
@@ -156,10 +156,11 @@ def _grouped(rows: Iterable[Row], starts: Sequence[datetime], step_s: int) -> li
 
 
 def _percentiles(periods: Periods, name: str) -> dict[str, Values]:
-    def of(share: float) -> Values:
-        return periods.each(lambda rows: percentile((row[name] for row in rows), share))
-
-    return {"p50": of(0.5), "p95": of(0.95)}
+    found = [percentiles([row[name] for row in rows], SHARES) for rows in periods.rows]
+    return {
+        f"p{round(100 * share)}": list(one)
+        for share, one in zip(SHARES, zip(*found, strict=True), strict=True)
+    }
 
 
 def _failure_rates(
@@ -168,7 +169,7 @@ def _failure_rates(
     """Return the percentage of failed runs by template: of those with the most runs."""
     starts = _starts(chosen, now)
     rows = RunStatistic.objects.filter(
-        resolution_s=chosen.stored_s, workspace_id=workspace_id, at__gte=starts[0]
+        resolution_s=chosen.step_s, workspace_id=workspace_id, at__gte=starts[0]
     )
     rows = rows.filter(template_id=template_id) if template_id else rows.exclude(template_id=ALL)
     by_template: dict[str, list[Row]] = {}
