@@ -29,6 +29,9 @@ from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import Principal, admin_principal, ensure_workspace
 from decisions.presentation.formatting import short_id
 from decisions.presentation.html import link_to, moment
+from runners.own_browsers import own_browsers
+from runners.plugin.pairing.selectors import is_connected
+from runners.targets.targets import Caller
 from runs.admin.runs.questions import posted_answer, posted_expiry
 from runs.admin.tasks import detail
 from runs.admin.tasks.turn import turn_of, turn_pill, with_turns
@@ -115,6 +118,7 @@ class TaskAdmin(ReadOnlyAdmin):
             "may_operate": self.has_operate_permission(request),
             "content_max": MESSAGE_MAX,
             "has_model": bool(settings.LLM.model),
+            "own_browsers": _own_browsers(request),
         }
         return super().changelist_view(request, {**context, **(extra_context or {})})
 
@@ -172,13 +176,11 @@ class TaskAdmin(ReadOnlyAdmin):
     def new_view(self, request: HttpRequest) -> HttpResponse:
         """Create a task in the local workspace and redirect to its page."""
         self._check_may_operate(request)
-        workspace = ensure_workspace()
-        operator = admin_principal(
-            request.user.get_username(), tenant_id=workspace.tenant_id, workspace_id=workspace.id
-        )
         try:
-            message = _content(request)
-            task, _is_new = services.create_task(principal=operator, message=message)
+            message, browser = _content(request), request.POST.get("browser") or None
+            task, _is_new = services.create_task(
+                principal=_creator(request), message=message, selected_client_id=browser
+            )
         except Refused as refusal:
             self.message_user(
                 request, _("Not created: %(why)s") % {"why": refusal.message}, messages.ERROR
@@ -247,6 +249,23 @@ class TaskAdmin(ReadOnlyAdmin):
 def task_page(task_id: str) -> str:
     """Return the URL of a task's page."""
     return reverse("admin:runs_task_change", args=[task_id])
+
+
+def _creator(request: HttpRequest) -> Principal:
+    """Return the principal of a task that the operator creates, in the local workspace."""
+    workspace = ensure_workspace()
+    return admin_principal(
+        request.user.get_username(), tenant_id=workspace.tenant_id, workspace_id=workspace.id
+    )
+
+
+def _own_browsers(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return {id, name, is_connected} of the browsers that the operator paired."""
+    clients = own_browsers(Caller.of(_creator(request))).order_by("-last_seen_at")
+    return [
+        {"id": client.id, "name": client.name, "is_connected": is_connected(client)}
+        for client in clients
+    ]
 
 
 def _content(request: HttpRequest) -> str:
