@@ -6,6 +6,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
+from django.utils.translation import gettext_lazy as _
 
 from decisions.signals import confirmation_opened, decision_resolved
 from runs.queries.totals import ensure_totals
@@ -16,6 +17,7 @@ class RunsConfig(AppConfig):
     """Runs: templates, execution, sessions, tasks and their APIs."""
 
     name = "runs"
+    verbose_name = _("Runs")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

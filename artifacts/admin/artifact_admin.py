@@ -215,7 +215,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
         return (
             moment(row.expires_at)
             if row.expires_at
-            else format_html('<span class="cty-dim">{}</span>', "after its run ends")
+            else format_html('<span class="cty-dim">{}</span>', _("after its run ends"))
         )
 
 

@@ -234,7 +234,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def display_resource(self, entry: AuditEntry) -> SafeString:
         """Return the resource's type and id, as a link where it has a page."""
         return format_html(
-            "{} {}", entry.resource_type, link_about(entry.resource_type, entry.resource_id)
+            "{} {}", word(entry.resource_type), link_about(entry.resource_type, entry.resource_id)
         )
 
     @admin.display(description=_("Metadata"))

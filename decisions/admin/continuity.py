@@ -319,7 +319,7 @@ def state_table(user: User) -> SafeString:
         '<td class="cty-dim">{} {}</td><td>{}</td><td>{}</td></tr>',
         rows,
     )
-    return format_html('<table class="cty-axes">{}</table>', lines)
+    return format_html('<div class="cty-scroll"><table class="cty-axes">{}</table></div>', lines)
 
 
 def record_links(user: User) -> SafeString:

@@ -74,6 +74,8 @@ class TitledAdmin(ModelAdmin):
         self.list_title = self.list_title or capfirst(self.opts.verbose_name_plural)
         for field in model._meta.fields:  # the labels of columns that have no label of their own
             field.verbose_name = lazy_word(field.verbose_name)
+            if choices := getattr(field, "choices", None):
+                field.choices = [(value, lazy_word(label)) for value, label in choices]
 
     def get_list_title(self, request: HttpRequest) -> str:
         """Return the title of the requested list; subclasses name filtered lists."""

@@ -140,7 +140,7 @@ class RuleReach:
         )
         targets = {one.call.runs_on for one in self.decided}
         count = _count(len(tools), "tool")
-        named_all = self.rule.tool == ANY_TOOL
+        named_all = self.rule.tool == ANY_TOOL and not self.ends
         what = f"every tool ({count} known now)" if named_all else count
         what += f" on {_count(len(targets), 'target')}"
         what += " and every target added later" if self.covers_later_targets else ""

@@ -98,8 +98,26 @@ _KINDS = (
     _("worker"),
     _("yes"),
 )
-# Labels of choices.
+# Labels of choices, and what a cell shows instead of a value.
 _CHOICES = (
+    _("Browser"),
+    _("Chat"),
+    _("Confirmed"),
+    _("Delivered"),
+    _("Docker Runner"),
+    _("Failed"),
+    _("Partial"),
+    _("Plugin"),
+    _("Refused"),
+    _("Success"),
+    _("Time"),
+    _("Waiting"),
+    _("Withdrawn"),
+    _("Workspace"),
+    _("all callers"),
+    _("no run"),
+    _("no worker"),
+    _("unknown"),
     _("Active"),
     _("Closed"),
     _("Expired"),
@@ -108,6 +126,40 @@ _CHOICES = (
     _("Stored"),
     _("Success path"),
     _("Revoked"),
+)
+# Types of resources in the audit log.
+_RESOURCES = (
+    _("artifact"),
+    _("confirmation"),
+    _("decision"),
+    _("operator"),
+    _("rule"),
+    _("run"),
+    _("session"),
+    _("target"),
+    _("task"),
+    _("user"),
+    _("webhook"),
+    _("workspace"),
+    _("tenant"),
+)
+# Labels of fields of forms.
+_FIELDS = (
+    _("Caller"),
+    _("Confirmation arguments"),
+    _("Confirmations"),
+    _("Every run"),
+    _("Name"),
+    _("Reason"),
+    _("Scopes"),
+    _("Tenant"),
+    _("Tool"),
+    _("Trust"),
+    _("Url"),
+    _("Verdict"),
+    _("Enabled"),
+    _("Default"),
+    _("Endpoint"),
 )
 # Names of columns that pages show without a label of their own.
 _COLUMNS = (
@@ -136,6 +188,8 @@ _COLUMNS = (
     _("user id"),
     _("version"),
     _("attempts"),
+    _("cookies"),
+    _("test"),
     _("error"),
     _("disabled because"),
     _("created by"),
@@ -153,6 +207,14 @@ _UNFOLD = (
     _("Clear all filters"),
     _("Select action to run"),
     _(" By %(filter_title)s "),
+    _("Select record"),
+    _("Type to search"),
+    _("After you've created a user, you’ll be able to edit more user options."),
+    _(
+        "Raw passwords are not stored, so there is no way to see this user’s password, but you can"
+        ' change the password using <a href="{}" class="text-primary-600'
+        ' dark:text-primary-500">this form</a>.'
+    ),
 )
 
 

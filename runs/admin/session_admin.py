@@ -23,6 +23,7 @@ from decisions.admin.filters import EndedFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
 from decisions.presentation.html import code, link_to, moment, pill
+from decisions.presentation.words import word
 from runners.models import BrowserSession
 from runs.models import Run, RunStatus, Worker
 from runs.sessions.services import close_session
@@ -153,17 +154,17 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
     @admin.display(description=_("Used by"))
     def display_run(self, session: Any) -> SafeString | str:
         """Return the run that uses the session now, as a link."""
-        return link_to("run", session.run_id) if session.run_id else "no run"
+        return link_to("run", session.run_id) if session.run_id else word("no run")
 
     @admin.display(description=_("Worker"))
     def display_worker(self, session: BrowserSession) -> SafeString | str:
         """Return the worker that has the session open, as a link."""
-        return link_to("worker", session.worker_id) if session.worker_id else "no worker"
+        return link_to("worker", session.worker_id) if session.worker_id else word("no worker")
 
     @admin.display(description=_("Logged in until"))
     def display_logged_in_until(self, session: BrowserSession) -> SafeString | str:
         """Return when the first login cookie expires."""
-        return moment(session.logged_in_until) if session.logged_in_until else "unknown"
+        return moment(session.logged_in_until) if session.logged_in_until else word("unknown")
 
     @admin.display(description=_("Last used"))
     def display_used_at(self, session: BrowserSession) -> SafeString:

@@ -15,6 +15,7 @@ from decisions.authorization.policy_rules import RuleFields
 from decisions.models import PolicyRule, RuleScope, RuleVerdict, Tenant, Token, Workspace
 from decisions.presentation.html import link_to
 from decisions.presentation.visible_text import visible
+from decisions.presentation.words import word
 
 _CHOOSE = ("", _("Choose…"))
 EVERY_TARGET = "*"  # as people write it; a rule stores an empty target
@@ -137,7 +138,7 @@ def scope_choices(everywhere: str = "all callers") -> list[Any]:
 def scope_label(rule: PolicyRule) -> SafeString | str:
     """Return whose calls a rule matches, with a link."""
     if rule.scope == RuleScope.EVERYWHERE:
-        return "all callers"
+        return word("all callers")
     if rule.scope != RuleScope.AGENT:
         row = (
             (Tenant if rule.scope == RuleScope.TENANT else Workspace)

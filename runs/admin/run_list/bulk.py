@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from decisions.admin.acting import operator_of
 from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import Principal, as_trust
+from decisions.presentation.words import word
 from runs.admin.run_list.export import export_runs
 from runs.admin.runs.columns import run_page
 from runs.models import Run
@@ -66,10 +67,13 @@ def cancel_one(operator: Principal, run: Run) -> RunResult:
             return RunResult(run, messages.ERROR, f"{run.id}: {refusal.message}", run.id)
         # hidden from the API: it ended long ago
         return RunResult(
-            run, messages.WARNING, f"{run.id} has already ended: {run.status}.", run.id
+            run,
+            messages.WARNING,
+            _("%(id)s has already ended: %(status)s.") % {"id": run.id, "status": word(run.status)},
+            run.id,
         )
     if result["success"]:
-        return RunResult(run, messages.SUCCESS, f"{run.id} is canceled.", run.id)
+        return RunResult(run, messages.SUCCESS, _("%(id)s is canceled.") % {"id": run.id}, run.id)
     return RunResult(run, messages.WARNING, f"{run.id}: {result['reason']}", run.id)
 
 
@@ -78,12 +82,15 @@ def retry_one(operator: Principal, run: Run) -> RunResult:
     try:
         retry = retry_run(principal=operator, run_id=run.id, include_past_ttl=True)
     except Refused as refusal:
-        text = f"{run.id} cannot be retried: {refusal.message}"
+        text = _("%(id)s cannot be retried: %(why)s") % {"id": run.id, "why": refusal.message}
         return RunResult(run, messages.ERROR, text, run.id)
     if retry.deduplicated:
-        text = f"{run.id} was already retried as {retry.run_id}."
+        text = _("%(id)s was already retried as %(retry)s.") % {"id": run.id, "retry": retry.run_id}
         return RunResult(run, messages.INFO, text, retry.run_id)
-    text = f"{run.id} is retried as {retry.run_id}. It reuses the outputs of the succeeded steps."
+    text = _("%(id)s is retried as %(retry)s. It reuses the outputs of the succeeded steps.") % {
+        "id": run.id,
+        "retry": retry.run_id,
+    }
     return RunResult(run, messages.SUCCESS, text, retry.run_id)
 
 

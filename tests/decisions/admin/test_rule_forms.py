@@ -95,7 +95,8 @@ def test_a_wide_rule_names_what_it_opens_and_needs_a_tick(
     add_runner(principal, "lab", "http.request", "echo")
     page = superuser_client.post(NEW, WIDE).content.decode()
     assert re.search(
-        r"This rule allows \d+ tools on 3 targets and every target added later, among them"
+        r"This rule allows every tool \(\d+ tools known now\) on 3 targets and every target added"
+        r" later, among them"
         r" bash\.exec and http\.request\.",
         page,
     )

@@ -16,7 +16,7 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.continuity.outcomes import open_outcome
-from decisions.identity.principals import Principal, create_token
+from decisions.identity.principals import Principal, create_token, local_principal
 from decisions.infra.ids import new_id
 from decisions.models import Decision
 from runners.models import BrowserSession, ExecutionTarget
@@ -162,16 +162,16 @@ class RowsOfEveryKind:
 
 
 def rows_of_every_kind(
-    *,
-    principal: Principal,
     make_run_with_steps: Callable[..., Run],
     make_artifact: Callable[..., str],
     make_task: Callable[..., str],
     folder: Path,
+    *,
     count: int = 1,
 ) -> None:
-    """Create `count` rows of each kind."""
+    """Create `count` rows of each kind, with the fixtures of these names."""
     first = User.objects.count()
+    principal = local_principal()
     for number in range(first, first + count):
         run = make_run_with_steps(["succeeded", "failed"], status="failed", result_summary=LONG)
         make_artifact(b"text", name=f"{LONG}.txt", run_id=run.id)
