@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.guards import own_browser
+from tests.guards import own_browser, paired_browsers
 from tests.guards.guard import Guard, Patch
 
 UPLOADS = "tests/artifacts/api/test_uploads.py"
@@ -2140,4 +2140,5 @@ GUARDS = (
     *_TICKET_GUARDS,
     *_LIVE_GUARDS,
     *own_browser.TRANSPORTS,
+    *paired_browsers.TRANSPORTS,
 )
