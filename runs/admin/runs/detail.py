@@ -73,7 +73,10 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "conversation": talk,
         "usage": usage_figures(run) if talk else [],
         "goal": str(run.inputs.get("goal", ""))[:GOAL] if talk else "",
-        "player": {"pictures": pictures, "moments": moments(bars, pictures)},
+        "player": {
+            "pictures": pictures,
+            "moments": moments(bars, pictures, shares_page=_shares_page(run)),
+        },
         "result": runs_result.result_context(run.result, run.error),
         "inputs": pretty_json(run.inputs),
         "options": pretty_json(run.options) if run.options else "",
@@ -125,6 +128,12 @@ def _times(run: Run, waits: Sequence[Wait], now: datetime) -> dict[str, Any]:
         "worked": duration(None if elapsed is None else max(0.0, elapsed - waited)),
         "waited": duration(waited) if waits else "",
     }
+
+
+def _shares_page(run: Run) -> bool:
+    """Return whether all steps of a run work on one page."""
+    template = get_template(run.template_id)
+    return template is not None and template.shares_page
 
 
 def template_name(template_id: str) -> str:

@@ -1,5 +1,5 @@
-"""The moments of a run, one a step, each with the page as it was then: the player steps through
-them, and the film strip shows the pictures.
+"""The moments of a run, each with the page as it was then: the player steps through them, and the
+film strip shows the pictures.
 """
 
 from __future__ import annotations
@@ -34,27 +34,37 @@ def pictures_of(request: HttpRequest, run: Run, bars: Sequence[Bar]) -> list[Art
     return [before, *shown] if before else shown
 
 
-def moments(bars: Sequence[Bar], pictures: Sequence[Artifact]) -> list[dict[str, Any]]:
-    """Return a moment for each step that has started; empty if there is no picture at all."""
+def moments(
+    bars: Sequence[Bar], pictures: Sequence[Artifact], *, shares_page: bool
+) -> list[dict[str, Any]]:
+    """Return the moments of a run; empty if there is no picture at all.
+
+    Args:
+        shares_page: all steps work on one page: each step that has started is a moment, with the
+            page as it was then. Else only a step with a picture of its own is one.
+    """
     if not pictures:
         return []
     found, newest, left = [], "", list(pictures)
     for bar in bars:
         is_new = False
         while left and left[0].step_index is not None and left[0].step_index <= bar.index:
-            newest, is_new = picture_url(left.pop(0)), True
-        if bar.took:
-            found.append(
-                {
-                    "step": bar.index + 1,
-                    "label": shorten(f"{bar.label} · {bar.title}" if bar.title else bar.label, 120),
-                    "tone": bar.tone,
-                    "took": bar.took,
-                    "picture": newest,
-                    "isNew": is_new,
-                }
-            )
+            is_new = left[0].step_index == bar.index
+            newest = picture_url(left.pop(0))
+        if bar.took and (is_new or shares_page):
+            found.append(_moment(bar, newest))
     return found
+
+
+def _moment(bar: Bar, picture: str) -> dict[str, Any]:
+    label = f"{bar.label} · {bar.title}" if bar.title else bar.label
+    return {
+        "step": bar.index + 1,
+        "label": shorten(label, 120),
+        "tone": bar.tone,
+        "took": bar.took,
+        "picture": picture,
+    }
 
 
 def picture_url(picture: Artifact) -> str:

@@ -23,7 +23,7 @@
     mark();
     const all = moments();
     if (!player() || !all.length) return;
-    const chosen = all.findIndex((one) => one.step === now), at = chosen < 0 ? all.length - 1 : chosen, moment = all[at];
+    const at = now ? Math.max(0, all.findLastIndex((one) => one.step <= now)) : all.length - 1, moment = all[at];
     const link = find("link"), picture = find("picture"), step = find("step"), slider = find("at");
     link.hidden = !moment.picture;
     find("blank").hidden = Boolean(moment.picture);
@@ -55,14 +55,13 @@
     if (scrolls) root.querySelector(`.cty-step[data-at-step="${step}"]`)?.scrollIntoView({ block: "nearest" });
   }
 
-  // Step through the moments of the player, or without pictures through the rows of the timeline.
-  function go(by) {
-    const all = moments().map((one) => one.step), list = all.length ? all : steps();
+  // Step through a list of steps: the moments of the player, or with the keys the rows of the timeline.
+  function go(by, list = moments().map((one) => one.step)) {
     if (!list.length) return false;
     const at = list.indexOf(now), start = by > 0 ? -1 : list.length;
     const next = Math.max(0, Math.min(list.length - 1, (at < 0 ? start : at) + by));
     const isMoved = list[next] !== now;
-    choose(list[next], { scrolls: !all.length });
+    choose(list[next], { scrolls: !player() });
     return isMoved;
   }
 
@@ -106,7 +105,7 @@
   });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select, [contenteditable], dialog")) return;
-    const action = { j: () => { play(false); go(1); }, k: () => { play(false); go(-1); }, p: () => play(), o: open }[event.key];
+    const action = { j: () => { play(false); go(1, steps()); }, k: () => { play(false); go(-1, steps()); }, p: () => play(), o: open }[event.key];
     if (!action) return;
     event.preventDefault();
     action();

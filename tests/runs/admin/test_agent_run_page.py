@@ -148,6 +148,16 @@ def test_each_moment_of_the_replay_has_the_page_as_it_was(
     assert (first in around, second in around) == (True, True)
 
 
+def test_steps_on_pages_of_their_own_show_no_picture_of_another_step(
+    superuser_client: Client,
+    make_run_with_steps: Callable[..., Run],
+    make_artifact: Callable[..., str],
+) -> None:
+    run = make_run_with_steps(["failed"] * 3, status="failed", template_id="batch_extract_pages")
+    make_artifact(b"1", run_id=run.id, step_index=1, mime_type="image/png")
+    assert [moment["step"] for moment in moments_of(page_of(superuser_client, run))] == [2]
+
+
 def test_pictures_need_the_permission_to_view_artifacts(
     staff_client: Callable[..., Client], agent_run: Run, make_artifact: Callable[..., str]
 ) -> None:
