@@ -25,6 +25,18 @@ HIGH_RISK = frozenset({"bash.exec", "http.request", "file.write"})
 TARGET_PREFIX = "target_"  # of the ids of execution targets, whose tools are not built in
 BROWSER_PREFIX = "plc_"  # of the ids of browsers that people paired
 OWN_BROWSERS = "plugin"  # the target of rules about all of those
+# The actions that change a page: in a person's own browser they need a confirmation by default, at
+# least the first on each origin (runs.admission.own_browser).
+PAGE_CHANGES = frozenset(
+    {
+        "browser_click",
+        "browser_drag",
+        "browser_press_key",
+        "browser_select",
+        "browser_type",
+        "browser_upload",
+    }
+)
 ANY_TOOL = "*"
 SUBMIT = "run_task_template"  # the tool name of a submit; its target is the template
 _STAMP = "SELECT stamp FROM decisions_policystamp WHERE id = 1"
@@ -110,7 +122,7 @@ class CallerPolicy:
         """
         if self.by_tool:
             targets = {"", target_id or ""}
-            is_own_browser = target_id is not None and target_id.startswith(BROWSER_PREFIX)
+            is_own_browser = _is_own_browser(target_id)
             targets |= {OWN_BROWSERS} if is_own_browser else set()
             found = [
                 rule
@@ -121,7 +133,10 @@ class CallerPolicy:
                 found = [rule for rule in found if not rule.allows_anywhere]
             if found:
                 return _winner(found)
-        return default or _default(tool, None if is_builtin else target_id)
+        if default is not None:
+            return default
+        is_elsewhere = not is_builtin or _is_own_browser(target_id)
+        return _default(tool, target_id if is_elsewhere else None)
 
     def tools_allowed_on(self, target_id: str) -> list[str]:
         """Return the names of the tools that rules on this target allow or have confirmed."""
@@ -184,6 +199,12 @@ def _winner(found: Iterable[_Rule]) -> Verdict:
     return max(found, key=lambda rule: (rule.verdict.decision == "deny", rule.rank)).verdict
 
 
+def _is_own_browser(target_id: str | None) -> bool:
+    return target_id is not None and (
+        target_id == OWN_BROWSERS or target_id.startswith(BROWSER_PREFIX)
+    )
+
+
 def _default(tool: str, target_id: str | None) -> Verdict:
     if tool in HIGH_RISK:
         return Verdict("confirm", "default: high risk", f"{tool} is a high-risk tool.")
@@ -191,6 +212,9 @@ def _default(tool: str, target_id: str | None) -> Verdict:
         return Verdict(
             "deny", "default: tools of targets", "No rule allows this tool on this target."
         )
+    if tool in PAGE_CHANGES and _is_own_browser(target_id):
+        reason = "The first change on each origin in a person's own browser is asked."
+        return Verdict("confirm", "default: own browser", reason)
     return Verdict("allow", "default: own tools")
 
 

@@ -15,17 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.authorization.policy import Verdict
+from decisions.authorization.policy import PAGE_CHANGES, Verdict
 from decisions.models import Confirmation
-from runners.actions.catalogue import (
-    ACTIONS,
-    CLICK,
-    DRAG,
-    PRESS_KEY,
-    SELECT,
-    TYPE,
-    UPLOAD,
-)
+from runners.actions.catalogue import ACTIONS, CLICK, PRESS_KEY, TYPE, UPLOAD
 from runners.models import PluginClient
 from runners.own_browsers import SELECTED, find_own_browser, state_of_browser
 from runners.plugin.connections.snapshots import read_snapshot
@@ -33,7 +25,6 @@ from runners.targets.targets import Caller
 from runs.admission.shown_page import EndedStep, PageElement, find_element
 from runs.models import Run, Task, TaskOrigin
 
-CHANGES = frozenset(one.name for one in (CLICK, TYPE, SELECT, PRESS_KEY, DRAG, UPLOAD))
 ACTIVATING_KEYS = frozenset({"Enter", "Space"})  # with any modifier
 SUBMITS = " submits"  # the state of an element that submits its form, in an observation
 ORIGIN_CHARS = 300
@@ -71,7 +62,7 @@ def with_browser_policy(
     """Return the request of a call in a person's own browser with what policy decides by: the
     origin of the page, and the decision if no rule matches. On the run's database thread.
     """
-    if request.tool not in CHANGES:
+    if request.tool not in PAGE_CHANGES:
         return replace(request, default=Verdict("allow", _DEFAULT))
     element = find_element(run, request.args, journal)
     origin = origin_of(element.url)

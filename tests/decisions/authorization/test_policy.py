@@ -18,6 +18,7 @@ from decisions.authorization.policy_rules import (
 from decisions.errors import Conflict, InvalidInput, NotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
+from runners.actions.catalogue import ACTIONS
 from tests.support.runs.concurrent_calls import at_once
 
 ACTOR: dict[str, Any] = {"actor": "admin:ann"}
@@ -183,3 +184,18 @@ def test_rules_are_cached_until_one_changes(
         verdict_of(principal)
         verdict_of(principal, "open_page")
     assert policy._RuleCache.rules.stamp is not None
+
+
+@pytest.mark.parametrize("target", ["plugin", "plc_1"])
+def test_changes_of_pages_in_a_persons_own_browser_need_a_confirmation(
+    principal: Principal, target: str
+) -> None:
+    rules = current_policy(
+        principal_id=principal.id,
+        tenant_id=principal.tenant_id,
+        workspace_id=principal.workspace_id,
+    )
+    assert set(ACTIONS) >= policy.PAGE_CHANGES
+    for tool, decision in [("browser_click", "confirm"), ("browser_observe", "allow")]:
+        assert rules.evaluate(tool, target, is_builtin=True).decision == decision
+    assert rules.evaluate("browser_click", None, is_builtin=True).decision == "allow"
