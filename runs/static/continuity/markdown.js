@@ -133,17 +133,19 @@
   };
 
   window.streamMarkdown = (box, onRendered = () => {}) => {
-    let timer = 0;
+    let timer = 0, tookMs = 0;
     const stream = {
       text: "",
       set(text, isFinal = false) {
         stream.text = text;
-        if (isFinal) { clearTimeout(timer); timer = 0; show(); } else timer ||= setTimeout(show, EVERY_MS);
+        if (isFinal) { clearTimeout(timer); timer = 0; show(); } else timer ||= setTimeout(show, Math.max(EVERY_MS, 4 * tookMs)); // a long text is rendered less often
       },
     };
     function show() {
       timer = 0;
+      const start = performance.now();
       box.replaceChildren(rendered(stream.text));
+      tookMs = performance.now() - start;
       onRendered();
     }
     return stream;
