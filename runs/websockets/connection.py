@@ -136,6 +136,10 @@ class TextSocket:
         except OSError:
             raise ClientDisconnected from None
 
+    async def close(self, close: CloseSocket) -> None:
+        """Close the connection."""
+        await self._send(close_message(close))
+
 
 class TaskSocket(TextSocket):
     """An open connection of a task.

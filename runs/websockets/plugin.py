@@ -102,6 +102,8 @@ async def _serve(socket: TextSocket, request: ASGIRequest) -> None:
         await socket.send(messages.ack(message["id"], result=result))
         browser = PluginSocket(socket, connection)
         await run_until_first(browser.receive(), browser.send_queue(), browser.ping())
+    except CloseSocket as close:  # before the clean-up, which a server that stops does not await
+        await socket.close(close)
     finally:
         await hub.remove(connection)
         with contextlib.suppress(Error):
