@@ -2,52 +2,61 @@
 // until the server has it, and longer for the case that the server asks again.
 const PREFIX = "action:";
 const KEPT = 60; // finished actions whose result the server has
-const MAX_BYTES = 4_000_000; // of chrome.storage.session's 10 MB
+const MAX_SIZE = 4_000_000; // characters; chrome.storage.session has 10 MB
 
 const keyOf = (actionId) => `${PREFIX}${actionId}`;
 
 export class ActionRecords {
   constructor(storage = chrome.storage.session) {
     this.storage = storage;
+    this.records = new Map(); // actionId → {state: "started" | "finished", taskId, result?, isSent?}, oldest first
+    this.ready = this._load();
   }
 
-  // {state: "started" | "finished", taskId, result?, isSent?} or undefined.
   async get(actionId) {
-    const key = keyOf(actionId);
-    return (await this.storage.get(key))[key];
+    await this.ready;
+    return this.records.get(actionId);
   }
 
-  async start(actionId, taskId) {
-    await this.storage.set({ [keyOf(actionId)]: { state: "started", taskId, at: Date.now() } });
+  start(actionId, taskId) {
+    return this._set(actionId, { state: "started", taskId, at: Date.now() });
   }
 
   // Keep the result message of an action.
-  async finish(actionId, taskId, result) {
-    await this._makeRoom();
-    await this.storage.set({ [keyOf(actionId)]: { state: "finished", taskId, result, isSent: false, at: Date.now() } });
+  finish(actionId, taskId, result) {
+    return this._set(actionId, { state: "finished", taskId, result, isSent: false, size: JSON.stringify(result).length, at: Date.now() });
   }
 
   // The server has the result.
   async markSent(actionId) {
-    const record = await this.get(actionId);
-    if (record) await this.storage.set({ [keyOf(actionId)]: { ...record, isSent: true } });
+    const record = this.records.get(actionId);
+    if (record) await this._set(actionId, { ...record, isSent: true });
+    await this._makeRoom();
   }
 
   // The results that the server has not acknowledged, oldest first.
   async unsent() {
-    return (await this._all()).filter(([, { state, isSent }]) => state === "finished" && !isSent).map(([, { result }]) => result);
+    await this.ready;
+    return [...this.records.values()].filter(({ state, isSent }) => state === "finished" && !isSent).map(({ result }) => result);
   }
 
-  async _all() {
-    const stored = await this.storage.get(null);
-    return Object.entries(stored).filter(([key]) => key.startsWith(PREFIX)).sort(([, a], [, b]) => a.at - b.at);
+  async _load() {
+    const stored = Object.entries(await this.storage.get(null)).filter(([key]) => key.startsWith(PREFIX));
+    for (const [key, record] of stored.sort(([, a], [, b]) => a.at - b.at)) this.records.set(key.slice(PREFIX.length), record);
+  }
+
+  async _set(actionId, record) {
+    await this.ready;
+    this.records.set(actionId, record);
+    await this.storage.set({ [keyOf(actionId)]: record });
   }
 
   // Forget the oldest results that the server has.
   async _makeRoom() {
-    const sent = (await this._all()).filter(([, { isSent }]) => isSent);
-    const isFull = (await this.storage.getBytesInUse(null)) > MAX_BYTES;
-    const surplus = sent.slice(0, Math.max(sent.length - KEPT, isFull ? Math.ceil(sent.length / 2) : 0));
-    if (surplus.length) await this.storage.remove(surplus.map(([key]) => key));
+    const sent = [...this.records].filter(([, { isSent }]) => isSent);
+    const size = sent.reduce((sum, [, record]) => sum + record.size, 0);
+    const surplus = sent.slice(0, Math.max(sent.length - KEPT, size > MAX_SIZE ? Math.ceil(sent.length / 2) : 0));
+    for (const [actionId] of surplus) this.records.delete(actionId);
+    if (surplus.length) await this.storage.remove(surplus.map(([actionId]) => keyOf(actionId)));
   }
 }

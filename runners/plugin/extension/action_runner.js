@@ -49,12 +49,12 @@ export class ActionRunner {
     const { actionId, taskId } = message;
     this.running.set(taskId, actionId);
     try {
-      await this.records.start(actionId, taskId);
       this._ack(message);
+      await this.records.start(actionId, taskId);
       const result = await this._resultOf(message);
-      await this.records.finish(actionId, taskId, result);
+      const storing = this.records.finish(actionId, taskId, result);
       this.running.delete(taskId);
-      await this._send(result);
+      await Promise.all([storing, this._send(result)]);
     } finally {
       this.running.delete(taskId);
       this.tasks.rest(taskId);
@@ -69,7 +69,7 @@ export class ActionRunner {
     const about = { type: "browser_action_result", actionId, taskId };
     try {
       const { warnings, ...result } = await within(context.deadline - now(), this.actions[name](context, params));
-      return { ...about, tabId: context.tab?.id, status: "success", result, ...(warnings ? { warnings } : {}) };
+      return { ...about, tabId: params.tabId ?? context.tab?.id, status: "success", result, ...(warnings ? { warnings } : {}) };
     } catch (error) {
       return { ...about, tabId: params.tabId, status: "error", error: (await context.failureOfTab(failureOf(error))).asError() };
     } finally {

@@ -53,6 +53,18 @@ def reader(extension_task: ExtensionTask) -> ExtensionReader:
 
 
 @pytest.fixture
+def shared_reader(reader: ExtensionReader) -> ExtensionReader:
+    """Return the reader of the test."""
+    return reader
+
+
+@pytest.fixture
+def shared_page_server(page_server: PageServer) -> PageServer:
+    """Return the web server of the test."""
+    return page_server
+
+
+@pytest.fixture
 def start(reader: Any, page_server: PageServer) -> Any:
     """Return a function that starts a task on markup."""
     return lambda markup: start_on_markup(reader, page_server, markup)
