@@ -104,8 +104,10 @@ const HOSTS = new Set(["article", "aside", "blockquote", "div", "footer", "heade
 const MAX_PROBES = 2; // a root may be attached after its host
 const MAX_HOSTS = 64;
 const probes = (globalThis.continuityProbes ??= new WeakMap());
+const OVERLAY = "continuity-overlay"; // of the browser extension, and no part of the page
 const mayHaveClosedRoot = (element) => {
   const tag = tagOf(element);
+  if (tag === OVERLAY) return false;
   if (shadowOf(element) || (probes.get(element) ?? 0) >= MAX_PROBES) return false;
   if (!tag.includes("-") && !(HOSTS.has(tag) && !firstChild(element))) return false;
   const box = boxOf(element);

@@ -4,27 +4,32 @@
   const MODIFIER_KEYS = new Set(["Alt", "AltGraph", "CapsLock", "Control", "Fn", "Meta", "NumLock", "ScrollLock", "Shift"]);
   const TEXTS = new Set(["insertFromPaste", "insertFromDrop", "insertFromComposition", "insertReplacementText"]);
 
-  // Where the frame is in its tab, in CSS pixels; null if a frame around it is of another site.
-  const frameOffset = () => {
-    let [x, y] = [0, 0];
+  // A point of a frame's document in the document around it; frames may be scaled.
+  const outOf = (frame, { x, y }) => {
+    const box = frame.getBoundingClientRect();
+    const { paddingLeft, paddingTop } = frame.ownerDocument.defaultView.getComputedStyle(frame);
+    const across = frame.offsetWidth ? box.width / frame.offsetWidth : 1;
+    const down = frame.offsetHeight ? box.height / frame.offsetHeight : 1;
+    return {
+      x: box.x + (frame.clientLeft + parseFloat(paddingLeft) + x) * across,
+      y: box.y + (frame.clientTop + parseFloat(paddingTop) + y) * down,
+    };
+  };
+
+  // Where an event is in its tab, in CSS pixels; nothing if a frame around it is of another site.
+  const place = (event) => {
+    let point = { x: event.clientX, y: event.clientY };
     for (let view = window; view !== view.top; view = view.parent) {
       let frame = null;
       try {
         frame = view.frameElement;
       } catch {
-        return null;
+        return {};
       }
-      if (!frame) return null;
-      const box = frame.getBoundingClientRect();
-      [x, y] = [x + box.left + frame.clientLeft, y + box.top + frame.clientTop];
+      if (!frame) return {};
+      point = outOf(frame, point);
     }
-    return { x, y };
-  };
-
-  const place = (event) => {
-    const offset = frameOffset();
-    if (!offset) return {};
-    return { x: event.clientX + offset.x, y: event.clientY + offset.y };
+    return point;
   };
 
   const descriptions = {
