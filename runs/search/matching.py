@@ -11,6 +11,7 @@ from django.db.models import BooleanField, F, Func, QuerySet, Value
 from runs.models import Run, RunTerms
 
 FEW = 20_000  # runs whose rows can all be read and sorted in a fraction of a second
+ADDED_MEANWHILE = 100  # runs that may be submitted between counting and reading
 # The names and expressions of migration 0020.
 _POSTGRESQL = "(array_to_tsvector(string_to_array(%(expressions)s::tsquery)"
 _SQLITE = "(%(expressions)s)"
@@ -29,14 +30,15 @@ def matching(runs: QuerySet[Run], groups: Sequence[Sequence[Term]]) -> QuerySet[
 
     PostgreSQL cannot estimate how many runs have a rare term, and would read all runs, the newest
     first, until enough of them have it. So on PostgreSQL this counts them up to FEW: few ones are
-    read by the index of terms first, which the LIMIT enforces; many are soon among the newest.
+    read by the index of terms first, which a LIMIT enforces, and the LIMIT is the estimate of their
+    number; many are soon among the newest.
     """
     if not groups:
         return runs
     found = RunTerms.objects.filter(_condition(groups)).order_by()
     ids = found.values("run_id")
-    if connection.vendor == "postgresql" and found[: FEW + 1].count() <= FEW:
-        ids = ids[:FEW]
+    if connection.vendor == "postgresql" and (number := found[: FEW + 1].count()) <= FEW:
+        ids = ids[: number + ADDED_MEANWHILE]
     return runs.filter(id__in=ids)
 
 
