@@ -179,6 +179,7 @@ export class Connection {
     for (const listener of this.listeners.active) listener(ack.result);
     await this._tellStatus();
     pairing?.resolve(ack.result);
+    socket.onclose = ({ code, reason }) => this._closed(socket, code, reason, null); // paired: it connects again
   }
 
   // Also keeps the service worker from being stopped as idle.

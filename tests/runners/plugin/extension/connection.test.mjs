@@ -77,6 +77,17 @@ test("the new secret is stored before anything else is sent or handled", async (
   connection._close();
 });
 
+test("a browser that was just paired connects again when the connection ends", async () => {
+  const { connection, sockets } = made();
+  const pairing = connection.pair({ server: "https://other.example", ticket: "plt_12345678" });
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  await activate(sockets[0]);
+  await pairing;
+  await sockets[0].onclose({ code: 1006, reason: "" });
+  assert.ok(connection.retry);
+  connection._close();
+});
+
 test("a ticket pairs with a server in place of an earlier one", async () => {
   const { connection, sockets, stored } = made();
   const pairing = connection.pair({ server: "https://other.example/x", ticket: "plt_12345678" });
