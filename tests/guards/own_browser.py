@@ -9,6 +9,8 @@ _CHOICE = "tests/runners/test_choice_of_own_browser.py"
 _ACTIONS = "tests/runners/invocation/test_own_browser.py"
 _SOCKET = "tests/contract/test_own_browser.py"
 _FILES = "tests/artifacts/test_browser_files.py"
+_UNITS = "tests/runners/plugin/test_extension_units.py::test_the_units_of_the_extension_pass"
+_EXTENSION = "runners/plugin/extension"
 
 DECISIONS = (
     Guard(
@@ -30,6 +32,36 @@ DECISIONS = (
 )
 
 RUNNERS = (
+    Guard(
+        "extension-own-input-once",
+        "An announced input event explains one event of the page; a second one is a person's",
+        Patch(
+            f"{_EXTENSION}/expected_input.js",
+            old="if (event) withdraw(tabId, [event]);",
+            new="",
+        ),
+        failing_test=f"{_UNITS}[expected_input]",
+    ),
+    Guard(
+        "extension-takeover-holds",
+        "A status that the server sent before it knew of a takeover does not end it",
+        Patch(
+            f"{_EXTENSION}/takeover/task_control.js",
+            old="if (!this.known(taskId).waits) changes.isTaken",
+            new="changes.isTaken",
+        ),
+        failing_test=f"{_UNITS}[task_control]",
+    ),
+    Guard(
+        "extension-encrypted-server",
+        "The extension pairs with a server on another machine over https only",
+        Patch(
+            f"{_EXTENSION}/pairing.js",
+            old='if (url.protocol !== "https:" && !isLoopback(url.hostname))',
+            new="if (false)",
+        ),
+        failing_test=f"{_UNITS}[pairing]",
+    ),
     Guard(
         "own-browser-owner",
         "A caller finds only the browsers that it paired itself",
