@@ -69,7 +69,7 @@ class OutcomeFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Return the three statuses of S2, and pending."""
         return [
-            *((str(v), str(label)) for v, label in OutcomeStatus.choices),
+            *((str(v), word(str(label))) for v, label in OutcomeStatus.choices),
             ("none", str(_("Pending"))),
         ]
 

@@ -60,7 +60,7 @@ class ConfirmationFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Return the statuses, waiting first."""
-        return [(str(value), str(label)) for value, label in ConfirmationStatus.choices]
+        return [(str(value), word(str(label))) for value, label in ConfirmationStatus.choices]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows with the chosen value."""

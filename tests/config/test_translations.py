@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.admin.catalogue import catalogues, compiled, translations
+from tests.support.admin.catalogue import (
+    catalogues,
+    compiled,
+    messages_of_pages,
+    messages_of_scripts,
+    translations,
+)
 
 PLACE = re.compile(r"%\(\w+\)[sd]|%[sd]")
 
@@ -31,3 +37,10 @@ def test_each_message_has_a_translation(catalogue: Path) -> None:
 def test_a_translation_names_the_same_values_as_its_message(catalogue: Path) -> None:
     for message, text in translations(catalogue).items():
         assert sorted(PLACE.findall(text)) == sorted(PLACE.findall(message)), message
+
+
+def test_each_marked_text_of_the_product_is_in_its_catalogue() -> None:
+    pages, scripts = catalogues()
+    assert messages_of_pages() - translations(pages).keys() == set(), "run: manage.py makemessages"
+    assert messages_of_scripts() - translations(scripts).keys() == set()
+    assert len(messages_of_pages()) > 500

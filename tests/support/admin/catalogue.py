@@ -8,7 +8,9 @@ import re
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.translation.template import templatize
 
+TEXT = r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\''  # as Python and JavaScript write it
 LINE = re.compile(r'(msgid|msgid_plural|msgstr(?:\[0\])?|msgctxt) (".*")')
 
 
@@ -50,4 +52,43 @@ def compiled(po: Path) -> dict[str, str]:
         (message[0] if isinstance(message, tuple) else message): text
         for message, text in catalogue.items()
         if message
+    }
+
+
+def messages_of_pages() -> set[str]:
+    """Return the texts that Python files and templates mark for translation."""
+    found: set[str] = set()
+    for app in ("config", "decisions", "artifacts", "runners", "runs"):
+        for path in (settings.BASE_DIR / app).rglob("*.py"):
+            found.update(_messages(ast.parse(path.read_text())))
+        for path in (settings.BASE_DIR / app).rglob("templates/**/*.html"):
+            marked = re.findall(
+                r"(?:^|[\s(])(?:gettext|ngettext|_)\(u?(" + TEXT + ")", templatize(path.read_text())
+            )
+            found.update(str(ast.literal_eval(text)) for text in marked)
+    return found
+
+
+def messages_of_scripts() -> set[str]:
+    """Return the texts that scripts pass to `gettext`."""
+    scripts = (path for app in ("decisions", "runs", "runners") for path in _scripts(app))
+    marked = (re.findall(r"\b(?:gettext|ngettext)\((" + TEXT + ")", text) for text in scripts)
+    return {str(ast.literal_eval(text)) for texts in marked for text in texts}
+
+
+def _scripts(app: str) -> list[str]:
+    folder = Path(settings.BASE_DIR) / app / "static" / "continuity"
+    return [path.read_text() for path in folder.glob("*.js")]
+
+
+def _messages(tree: ast.AST) -> set[str]:
+    names = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext", "ngettext_lazy"}
+    return {
+        str(node.args[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in names
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
     }
