@@ -128,7 +128,7 @@ def test_a_screenshot_opens_large(
     visitor: Visitor, make_run_with_steps: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:
     run = make_run_with_steps(["succeeded"], status="succeeded")
-    make_artifact(JPEG, mime_type="image/jpeg", name="shot.jpg", run_id=run.id)
+    make_artifact(JPEG, mime_type="image/jpeg", name="shot.jpg", run_id=run.id, step_index=0)
     visitor.open(run_page(run))
     visitor.click("a[data-zoom]")
     visitor.wait_for("dialog[open] img")

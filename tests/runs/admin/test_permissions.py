@@ -22,6 +22,7 @@ from runners.models import BrowserSession, ExecutionTarget
 from runs.conversations.services import create_task
 from runs.models import Run, Webhook, WebhookDelivery, Worker
 from runs.webhooks.services import create_webhook
+from tests.support.browser.own_browser import pair
 from tests.support.decisions.continuity import (
     SHELL,
     create_decision,
@@ -58,6 +59,7 @@ def a_row_each(
         name="t",
         config={"root": "/gone"},
     )
+    pair(principal)
     create_rule(RuleFields("deny", tool="x", reason="test"), actor="t")
     Decision.objects.create(
         tenant_id=principal.tenant_id,
