@@ -66,8 +66,8 @@ def principal_of(request: Request) -> Principal:
 
 
 def _refuse_slash_at_end(path: str, arguments: Mapping[str, Any]) -> None:
-    name = next((name for name, text in arguments.items() if text == ""), None)
-    if name is not None and path.endswith("/"):
+    name = next((name for name, text in arguments.items() if text == ""), "")
+    if name.endswith("Id") and path.endswith("/"):
         raise InvalidInput(
             f"{name} is empty, because the path ends with a slash; the list is {path.rstrip('/')}."
         )

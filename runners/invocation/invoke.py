@@ -23,7 +23,6 @@ from runners import metrics
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
 from runners.gateway.request import RunnerCallContext, RunnerTarget, Update
 from runners.invocation.fallback import with_fallback
-from runners.invocation.own_browser import invoke_in_own_browser
 from runners.tools.base import Effect, Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.errors import BadArguments, WorkspaceTimeout
@@ -43,6 +42,9 @@ async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
     if ctx.runner is not None:
         return await _invoke_on_runner(call, ctx, ctx.runner)
     if ctx.plugin is not None:
+        # Imported here so that processes that use no person's browser load none of its models.
+        from runners.invocation.own_browser import invoke_in_own_browser
+
         return await invoke_in_own_browser(call, ctx, ctx.plugin)
     return await _invoke_local(call, ctx)
 

@@ -3,7 +3,6 @@ found, with their index; and the saved views of operators.
 """
 
 import django.db.models.deletion
-from django.conf import settings
 from django.db import migrations, models
 
 # As runs.search.matching asks for it: another spelling would not be answered by the index.
@@ -52,7 +51,6 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('runs', '0019_task_sessions'),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -111,8 +109,8 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='savedview',
-            name='owner',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL),
+            name='owner_id',
+            field=models.BigIntegerField(),
         ),
         migrations.AddConstraint(
             model_name='runterms',
@@ -120,7 +118,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='savedview',
-            constraint=models.UniqueConstraint(fields=('owner', 'name'), name='saved_view_name_once'),
+            constraint=models.UniqueConstraint(fields=('owner_id', 'name'), name='saved_view_name_once'),
         ),
         migrations.RunPython(index_terms, drop_index),
     ]

@@ -143,5 +143,5 @@ def test_the_page_names_the_wait_and_stays_usable(
     page = post(Client(), operator.username, PASSWORD)
     assert page.status_code == 429
     text = page.content.decode()
-    assert "Wait 1 second, then try again." in text
+    assert "Wait 1 s, then try again." in text
     assert 'name="password"' in text

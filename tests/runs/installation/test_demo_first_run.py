@@ -111,9 +111,12 @@ def test_the_missing_page_and_the_redirected_one_have_a_note(first_run: FirstRun
     assert "Note: /no-such-page.html: The server answered with HTTP status 404" in first_run.output
 
 
-def test_it_prints_the_artifact_the_login_link_and_the_next_command(first_run: FirstRun) -> None:
-    assert "/api/v1/artifacts/art_" in first_run.output
-    assert "/admin/once/" in first_run.output
+def test_it_prints_the_next_command_and_no_address_of_the_stopped_stack(
+    first_run: FirstRun,
+) -> None:
+    assert "stops now; " in first_run.output
+    assert "/api/v1/artifacts/art_" not in first_run.output
+    assert "/admin/once/" not in first_run.output
     assert "manage.py mcp_config" in first_run.output
 
 
