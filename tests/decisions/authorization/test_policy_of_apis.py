@@ -111,6 +111,8 @@ NOT_IN_TABLE = {  # routes that change nothing, and routes that a separate test 
     "tools/{}/call": "test_tool_calls.py",
     "decision/{}/confirm": "tested below",
     "artifacts/upload/{}": "the bytes of a start_artifact_upload",
+    "plugin/ticket": "its person agrees in the browser; policy checks each action there",
+    "plugin/clients/{}": "a caller gives up its own browser",
 }
 
 
