@@ -1829,8 +1829,8 @@ _VISIBILITY = (
         "An operator deletes no view of another one",
         Patch(
             "runs/admin/run_list/saved_views.py",
-            old="filter(owner_id=request.user.pk, id=view_id).delete()",
-            new="filter(id=view_id).delete()",
+            old="_own_views(request).filter(id=view_id).delete()",
+            new="SavedView.objects.filter(id=view_id).delete()",
         ),
         failing_test="tests/runs/admin/test_run_list_filters.py::"
         "test_a_view_is_saved_chosen_and_deleted_by_its_owner_alone",

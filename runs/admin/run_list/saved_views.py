@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -20,7 +21,7 @@ NAME_MAX, QUERY_MAX = 64, 2000
 
 def views_of(request: HttpRequest, current: str) -> list[dict[str, Any]]:
     """Return the operator's views by name; `current` is the query of the shown list."""
-    rows = SavedView.objects.filter(owner_id=request.user.pk).order_by("name")[:VIEWS_MAX]
+    rows = _own_views(request).order_by("name")[:VIEWS_MAX]
     shown = sorted(parse_qsl(current))
     return [
         {
@@ -42,11 +43,12 @@ def save_view(request: HttpRequest) -> HttpResponse:
     if not 0 < len(name) <= NAME_MAX or len(query) > QUERY_MAX:
         messages.error(request, _("A view needs a name of 1 to 64 characters; nothing was saved."))
         return back
-    views = SavedView.objects.filter(owner_id=request.user.pk)
+    views = _own_views(request)
     if not views.filter(name=name).exists() and views.count() >= VIEWS_MAX:
         messages.error(request, _("You have 30 views; delete one first. Nothing was saved."))
         return back
-    views.update_or_create(owner_id=request.user.pk, name=name, defaults={"query": query})
+    owner = {"owner_id": _owner_id(request)}
+    views.update_or_create(name=name, defaults={"query": query, **owner})
     messages.success(request, _("The view is saved."))
     return back
 
@@ -55,7 +57,16 @@ def delete_view(request: HttpRequest, view_id: int) -> HttpResponse:
     """Delete one of the operator's views."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
-    deleted, _rows = SavedView.objects.filter(owner_id=request.user.pk, id=view_id).delete()
+    deleted, _rows = _own_views(request).filter(id=view_id).delete()
     if deleted:
         messages.success(request, _("The view is deleted."))
     return redirect("admin:runs_run_changelist")
+
+
+def _own_views(request: HttpRequest) -> QuerySet[SavedView]:
+    return SavedView.objects.filter(owner_id=_owner_id(request))
+
+
+def _owner_id(request: HttpRequest) -> int:
+    assert request.user.pk is not None  # noqa: S101  (the admin's views require an operator)
+    return request.user.pk
