@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
+from django.db.models.expressions import BaseExpression
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -50,6 +51,8 @@ CALL_LASTS = timedelta(hours=1)  # after this, a page does not expect the end of
 inbox_parts: list[Callable[[HttpRequest], SafeString]] = []
 # Parts of a decision's page that other apps add below the call: what led to it, how it ended.
 decision_parts: list[Callable[[HttpRequest, Decision], SafeString]] = []
+# Values that other apps add to the rows of the list, by name: `run_subject` of the app of runs.
+row_values: list[Callable[[HttpRequest], dict[str, BaseExpression]]] = []
 
 
 class ConfirmationFilter(admin.SimpleListFilter):
@@ -128,8 +131,10 @@ class DecisionAdmin(ReadOnlyAdmin):
     readonly_fields = fields
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Decision]:
-        """Return decisions with their confirmations."""
+        """Return decisions with their confirmations and the values that other apps add."""
         rows: QuerySet[Decision] = super().get_queryset(request)
+        for values in row_values:
+            rows = rows.annotate(**values(request))
         return rows.select_related("confirmation")
 
     def get_search_results(
@@ -265,8 +270,14 @@ class DecisionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("Run"))
     def display_run(self, decision: Decision) -> SafeString | str:
-        """Return the run of the call, as a link."""
-        return link_to("run", decision.run_id) if decision.run_id else "–"
+        """Return the run of the call, as a link, with its subject for users who may view it."""
+        if not decision.run_id:
+            return "–"
+        link, subject = link_to("run", decision.run_id), getattr(decision, "run_subject", "")
+        if not subject:
+            return link
+        html = '<span class="cty-run"><span class="cty-clip">{}</span>{}</span>'
+        return format_html(html, visible(subject), link)
 
     @admin.display(description=_("Reason"))
     def display_reason(self, decision: Decision) -> SafeString:

@@ -36,9 +36,8 @@ def _ago_texts() -> tuple[tuple[int, str, str], ...]:
 
 
 def until(milliseconds: int) -> str:
-    """Format the time left until a Unix time in milliseconds: `29 min 40 s left`."""
-    left = milliseconds - now_ms()
-    return _("%(time)s left") % {"time": duration(left)} if left > 0 else _("expired")
+    """Format the time until a Unix time in milliseconds: `in 29 min 40 s`."""
+    return _("in %(time)s") % {"time": duration(max(0, milliseconds - now_ms()))}
 
 
 def duration(milliseconds: float | None) -> str:

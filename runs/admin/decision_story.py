@@ -7,12 +7,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import OuterRef, Subquery
+from django.db.models.expressions import BaseExpression
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from decisions.admin.decisions import confirmation_of, decision_parts
+from decisions.admin.decisions import confirmation_of, decision_parts, row_values
 from decisions.authorization.confirmations import MAY_DECIDE
 from decisions.models import AuditEntry, Decision
 from decisions.presentation.formatting import duration, pretty_json, shorten
@@ -132,4 +134,13 @@ def _of_direct_call(decision: Decision) -> dict[str, Any] | None:
     return None
 
 
+def _run_subject(request: HttpRequest) -> dict[str, BaseExpression]:
+    """Return the subject of a decision's run, for the rows of the list."""
+    if not request.user.has_perm("runs.view_run"):
+        return {}
+    subjects = Run.objects.filter(pk=OuterRef("run_id")).values("subject")
+    return {"run_subject": Subquery(subjects[:1])}
+
+
 decision_parts.append(_story)
+row_values.append(_run_subject)

@@ -87,6 +87,19 @@ def test_who_may_not_view_runs_sees_nothing_of_the_run(
         assert "pages.example" not in page
 
 
+def test_the_list_shows_the_runs_subject_to_who_may_view_runs(
+    staff_client: Callable[..., Client], make_decision: MakeDecision, run: Run
+) -> None:
+    Run.objects.update(subject="Write the opening hours down.")
+    make_decision(run_id=run.id, step_index=2)
+    inbox = "/admin/decisions/decision/?status=waiting"
+    reader, other = ["decisions.view_decision", "runs.view_run"], ["decisions.view_decision"]
+    assert "opening hours" in staff_client(*reader).get(inbox).content.decode()
+    page = staff_client(*other).get(inbox).content.decode()
+    assert "opening hours" not in page
+    assert run.id[-6:] in page
+
+
 @pytest.mark.parametrize(
     ("columns", "text"),
     [

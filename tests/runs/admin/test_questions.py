@@ -63,6 +63,7 @@ def test_the_form_is_on_the_runs_page_and_in_the_inbox(
         assert f'action="/admin/runs/run/{waiting_run.id}/answer/"' in page
         assert '<button class="cty-button" type="submit" name="suggestion" value="red"' in page
         assert "csrfmiddlewaretoken" in page
+        assert "The question expires in " in page
         assert EVIL not in page
     assert "Agents ask" not in superuser_client.get("/admin/decisions/decision/").content.decode()
     assert INBOX.replace("&", "&amp;") in superuser_client.get("/admin/").content.decode()
