@@ -3,7 +3,8 @@
 Unless a rule says otherwise, a person confirms the first change that a task makes on each origin,
 and each submit, upload and acceptance of a dialog. What an element is, and which page it is on, is
 as the newest observation of the tab shows it; a click on what no observation shows counts as a
-submit, and so does one in a tab that shows another origin by now.
+submit, and so does one in a tab that shows another origin by now. A drag presses and releases the
+mouse as a click does, and a short one is a click: it is judged like one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 from decisions.authorization.authorize import ToolCallRequest
 from decisions.authorization.policy import PAGE_CHANGES, Verdict
 from decisions.models import Confirmation
-from runners.actions.catalogue import ACTIONS, CLICK, PRESS_KEY, TYPE, UPLOAD
+from runners.actions.catalogue import ACTIONS, CLICK, DRAG, PRESS_KEY, TYPE, UPLOAD
 from runners.models import PluginClient
 from runners.own_browsers import SELECTED, find_own_browser, state_of_browser
 from runners.plugin.connections.snapshots import read_snapshot
@@ -106,14 +107,15 @@ def _each_time(tool: str, args: Mapping[str, Any], element: PageElement) -> str:
     """Return why a call is asked each time; empty if it is not."""
     dialog = args.get("dialog")
     key = str(args.get("key")).rpartition("+")[2]
-    is_click = tool == CLICK.name
+    is_click = tool in (CLICK.name, DRAG.name)
     cases = {
         "It accepts a question of the page.": isinstance(dialog, Mapping)
         and bool(dialog.get("accept")),
         "It gives files to the page.": tool == UPLOAD.name,
         "It submits what it types.": tool == TYPE.name and bool(args.get("submit")),
         "The key may submit a form.": tool == PRESS_KEY.name and key in ACTIVATING_KEYS,
-        "It clicks something that no observation of the page shows.": is_click and not element.line,
+        "It presses something that no observation of the page shows.": is_click
+        and not element.line,
         "It submits a form.": is_click and SUBMITS in element.line,
     }
     return next((reason for reason, holds in cases.items() if holds), "")

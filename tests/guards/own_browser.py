@@ -166,10 +166,20 @@ RUNS = (
         "A click on what no observation shows counts as a submit",
         Patch(
             "runs/admission/own_browser.py",
-            old="is_click and not element.line,",
-            new="False,",
+            old="and not element.line,",
+            new="and False,",
         ),
         failing_test=f"{_AGENT}::test_a_submit_is_asked_each_time[unseen]",
+    ),
+    Guard(
+        "own-browser-drag",
+        "A drag of what submits a form, which is a click if it is short, counts as a submit",
+        Patch(
+            "runs/admission/own_browser.py",
+            old="is_click = tool in (CLICK.name, DRAG.name)",
+            new="is_click = tool == CLICK.name",
+        ),
+        failing_test=f"{_AGENT}::test_a_submit_is_asked_each_time[drag]",
     ),
     Guard(
         "own-browser-origin-by-now",

@@ -100,8 +100,10 @@ def test_the_first_change_on_an_origin_waits_for_a_person_and_further_ones_do_no
         act("browser_type", clickId=4, text="Ada", submit=True),
         act("browser_press_key", key="Enter"),
         act("browser_click", clickId=2, dialog={"accept": True}),
+        act("browser_drag", clickId=3, dx=1),
+        act("browser_drag", xpath="//button", dx=1),
     ],
-    ids=["submit", "unseen", "type", "enter", "dialog"],
+    ids=["submit", "unseen", "type", "enter", "dialog", "drag", "drag unseen"],
 )
 def test_a_submit_is_asked_each_time(
     model: ModelServer,
