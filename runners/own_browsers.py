@@ -44,6 +44,7 @@ class PluginBrowser:
     Attributes:
         action_id: the idempotency key of the call in the browser.
         is_sent: an earlier worker may have sent the action: only its result is collected.
+        expected_origin: the origin that policy judged; on another one nothing is changed.
     """
 
     client_id: str
@@ -51,6 +52,7 @@ class PluginBrowser:
     task_title: str
     action_id: str
     is_sent: bool = False
+    expected_origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

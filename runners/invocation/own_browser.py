@@ -119,6 +119,7 @@ async def _perform(
         upload=None if upload is None else upload.as_dict(),
         files=files,
         task_title=browser.task_title,
+        expected_origin=browser.expected_origin,
     )
     reply = await _reply(action, sent, ctx, is_sent=browser.is_sent)
     if reply.status == "error":

@@ -38,6 +38,7 @@ class PluginAction:
         timeout_ms: the time to execute it, which starts with the acknowledgment.
         upload: {url, method, headers, maxBytes, expiresAt} of the upload for a large result.
         files: {fileName, mediaType, sizeBytes, url} of each file for browser_upload.
+        expected_origin: the browser changes only a page of this origin; empty: of any.
     """
 
     action_id: str
@@ -49,6 +50,7 @@ class PluginAction:
     upload: Mapping[str, Any] | None = None
     files: Sequence[Mapping[str, Any]] = ()
     task_title: str = ""
+    expected_origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,8 @@ class _Call:
             message["files"] = [dict(file) for file in action.files]
         if action.task_title:
             message["taskTitle"] = action.task_title
+        if action.expected_origin:
+            message["expectedOrigin"] = action.expected_origin
         channel = client_channel(action.client_id)
         sent = {"kind": "action", "call": asdict(self._call), "action": message}
         is_received = bool(await self._store.publish(channel, sent))

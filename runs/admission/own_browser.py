@@ -5,6 +5,9 @@ and each submit, upload and acceptance of a dialog. What an element is, and whic
 as the newest observation of the tab shows it; a click on what no observation shows counts as a
 submit, and so does one in a tab that shows another origin by now. A drag presses and releases the
 mouse as a click does, and a short one is a click: it is judged like one.
+
+The origin that was judged goes with the action: the browser gives input to no page of another one,
+so a page that changes in between, or whose address is not known now, is not changed.
 """
 
 from __future__ import annotations

@@ -327,6 +327,7 @@ class StepRun:
             task_title=browser.task_title,
             action_id=self._action_id(request.number),
             is_sent=self.is_lost_call,
+            expected_origin=request.origin,
         )
 
     def _action_id(self, number: int) -> str:

@@ -63,6 +63,16 @@ RUNNERS = (
         failing_test=f"{_UNITS}[pairing]",
     ),
     Guard(
+        "extension-expected-origin",
+        "The extension gives no input to a page of another origin than the one that was allowed",
+        Patch(
+            f"{_EXTENSION}/actions/context.js",
+            old="refuseOtherOrigin(url, expectedOrigin);",
+            new="",
+        ),
+        failing_test=f"{_UNITS}[expected_origin]",
+    ),
+    Guard(
         "own-browser-owner",
         "A caller finds only the browsers that it paired itself",
         Patch(
@@ -190,6 +200,16 @@ RUNS = (
             new="if False:",
         ),
         failing_test=f"{_AGENT}::test_a_change_is_asked_on_the_origin_that_the_tab_shows_by_now",
+    ),
+    Guard(
+        "own-browser-bound-origin",
+        "A change goes to the own browser with the origin for which it was allowed",
+        Patch(
+            "runs/execution/step_context.py",
+            old="            expected_origin=request.origin,\n",
+            new="",
+        ),
+        failing_test=f"{_AGENT}::test_a_change_goes_to_the_browser_with_the_origin_that_was_judged",
     ),
     Guard(
         "own-browser-its-tasks",

@@ -1,6 +1,6 @@
 // Recognize pages on which agents must not act: those of the product itself, where an agent could confirm what a person has
-// to confirm, and those of the browser.
-import { invalidTarget } from "./failures.js";
+// to confirm, those of the browser, and those of an origin on which an action was not allowed.
+import { elementNotFound, invalidTarget } from "./failures.js";
 
 const OWN = "This is a page of the product itself, on which agents must not act.";
 const BROWSER = "This is a page of the browser, on which agents must not act.";
@@ -26,6 +26,21 @@ export function ownPages(origins, patterns = chrome.runtime.getManifest().extern
 export function refuseOwnPage(url, isOwn) {
   if (isOwn(url)) throw invalidTarget(OWN, { host: hostOf(url) });
   if (url && !OPEN_TO_AGENTS.test(url)) throw invalidTarget(BROWSER);
+}
+
+// Throw ELEMENT_NOT_FOUND if the page of this URL is not of the origin on which the action was allowed ("": any).
+export function refuseOtherOrigin(url, expected) {
+  if (!expected || originOf(url) === expected) return;
+  throw elementNotFound(`The tab shows another page by now, not one of ${expected}; look at the page again.`,
+    { reason: "gone", url, effect: "none" });
+}
+
+function originOf(url) {
+  try {
+    return new URL(url).origin;
+  } catch {
+    return "";
+  }
 }
 
 function hostOf(address) {

@@ -265,6 +265,10 @@ TO_CLIENT: Mapping[str, Schema] = {
         upload=_UPLOAD,
         files=_list(_FILE, 10),
         taskTitle={"type": "string"},
+        expectedOrigin={
+            "type": "string",
+            "description": "The action gives input only to a page of this origin.",
+        },
     ),
     "task_status": _message(
         "task_status",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from decisions.models import AuditEntry
@@ -36,11 +38,13 @@ def ignored_results() -> list[str]:
 
 def test_an_action_is_performed_and_its_result_returned(paired_browser: ProtocolBrowser) -> None:
     paired_browser.perform = lambda action: {"result": CLICKED, "warnings": ["slow"]}
-    action = action_for(paired_browser.session["clientId"])
+    sent_for = action_for(paired_browser.session["clientId"])
+    action = replace(sent_for, expected_origin="https://shop.example")
     assert perform(action) == PluginReply("success", CLICKED, ("slow",))
     [sent] = paired_browser.actions
     assert sent["action"] == {"browser_click": {"tabId": 1, "clickId": 3}}
     assert (sent["id"], sent["attempt"], sent["timeoutMs"]) == (action.action_id, 1, 5000)
+    assert sent["expectedOrigin"] == action.expected_origin
     assert client_of(paired_browser).last_used_at is not None
 
 

@@ -92,6 +92,16 @@ def test_the_first_change_on_an_origin_waits_for_a_person_and_further_ones_do_no
     assert browser.names.count("browser_click") == 2
 
 
+def test_a_change_goes_to_the_browser_with_the_origin_that_was_judged(
+    model: ModelServer, start: Submit, worker: WorkerProcess, browser: ScriptedBrowser
+) -> None:
+    model.script = [OPEN, act("browser_type", clickId=4, text="Ada"), complete()]
+    answer_confirmation(execute_run(start().id, worker))
+    execute_run(Run.objects.get().id, worker)
+    bound = {action.expected_origin for action in browser.sent if action.name == "browser_type"}
+    assert bound == {"https://shop.example"}
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -2,7 +2,7 @@
 import { now, waitUntil } from "../clock.js";
 import { ActionFailed, invalidTaskTab, isCode } from "../failures.js";
 import { RESERVE_MS } from "../input/strategy.js";
-import { refuseOwnPage } from "../own_pages.js";
+import { refuseOtherOrigin, refuseOwnPage } from "../own_pages.js";
 import { waitForNavigation } from "../tab/navigation.js";
 
 const FRAMES = { format: "jpeg", quality: 1, maxWidth: 16, maxHeight: 16, everyNthFrame: 1000 };
@@ -14,9 +14,13 @@ const POLL_MS = 20;
 
 export class ActionContext {
   // `parts`: {cdp, pages, tasks, connection, isOwn, withoutOverlay}; `deadline` is a time of performance.now().
-  constructor(parts, { taskId, taskTitle = "", upload = null, files = [] }, deadline) {
+  constructor(parts, { taskId, taskTitle = "", upload = null, files = [], expectedOrigin = "" }, deadline) {
     Object.assign(this, parts, { taskId, taskTitle, upload, files, deadline, tab: null, isOver: false });
     this.checkAddress = (url) => refuseOwnPage(url, this.isOwn);
+    this.checkInput = (url) => { // before input to the page of this URL
+      this.checkAddress(url);
+      refuseOtherOrigin(url, expectedOrigin);
+    };
   }
 
   // The time for the work itself, before what is reserved for the answer.

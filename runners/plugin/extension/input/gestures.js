@@ -48,6 +48,7 @@ export async function pressKeys(interactor, target, key, times) {
   const { device, tab } = interactor;
   const { documents } = tab;
   let answer;
+  interactor.checkAddress(await tab.url());
   try {
     answer = await interactor.run("focusForKeys", target);
   } catch (error) {
