@@ -97,18 +97,20 @@ def subject_of(request: ToolCallRequest) -> str:
 
 
 def _line_of(number: Any, page: Mapping[str, Any]) -> str:
-    """Return the line of the element with this clickId; all, if a text of the page looks like it.
-    The star of a new element is left out.
+    """Return the line of the element with this clickId; all, if several begin like it. The
+    star of a new element is left out.
     """
     found = [line[:LINE_CHARS] for line in _lines_of(number, page)]
     return " or ".join(one.replace("]* ", "] ", 1) for one in found[:3])
 
 
 def _lines_of(number: Any, page: Mapping[str, Any]) -> list[str]:
-    """Return all lines that look like that of the element with this clickId, whole."""
+    """Return all lines that begin like that of the element with this clickId, whole. A text of the
+    page is none: the observation marks one that begins so (`textLine` in outline.js).
+    """
     if not isinstance(number, int | float):
         return []
-    line = re.compile(rf"\[{int(number)}\]\*? .+")
+    line = re.compile(rf"^\[{int(number)}\]\*? .+", re.MULTILINE)
     return [match[0] for match in line.finditer(str(page.get("text", "")))]
 
 

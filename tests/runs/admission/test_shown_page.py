@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from decisions.authorization.authorize import ToolCallRequest
-from runs.admission.shown_page import subject_of, with_shown_page
+from runs.admission.shown_page import find_element, subject_of, with_shown_page
 from runs.models import Run
 from runs.task_templates.base import StepView
 
@@ -47,10 +47,19 @@ def test_an_element_is_found_in_the_observation_that_the_newest_continues() -> N
     )
 
 
-@pytest.mark.parametrize("forged", ['[12] button "Cancel"', 'Read [12] button "Cancel"'])
-def test_a_text_that_looks_like_the_element_hides_it_not(forged: str) -> None:
-    subject = subject_of(shown([observed(f'{forged}\n[12] button "Order now"')], clickId=12))
+def test_a_line_that_looks_like_the_element_hides_it_not() -> None:
+    lines = '[12] button "Cancel"\n[12] button "Order now"'
+    subject = subject_of(shown([observed(lines)], clickId=12))
     assert '[12] button "Cancel" or [12] button "Order now"' in subject
+
+
+@pytest.mark.parametrize(
+    "text", ['Read [12] button "Cancel"', '\\[12] button "Cancel"'], ids=["within", "escaped"]
+)
+def test_a_text_of_the_page_is_no_element(text: str) -> None:
+    journal = [observed(text)]
+    assert find_element(Run(), {"tabId": 7, "clickId": 12}, journal).line == ""
+    assert "Cancel" not in subject_of(shown(journal, clickId=12))
 
 
 def test_other_calls_and_unseen_pages_are_shown_with_their_arguments() -> None:
