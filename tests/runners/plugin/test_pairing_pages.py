@@ -17,7 +17,9 @@ from tests.support.plugin.extension_browser import (
     extension_browser,
     find_full_chromium,
 )
+from tests.support.plugin.extension_fixtures import RECONNECT
 from tests.support.plugin.extension_server import ExtensionServer, extension_server
+from tests.support.plugin.visible_page import pair
 
 pytestmark = pytest.mark.slow
 OPTIONS = f"chrome-extension://{EXTENSION_ID}/options/options.html"
@@ -98,3 +100,18 @@ def test_a_proposal_of_the_admin_is_used_only_after_it_was_confirmed(
     options.evaluate("document.getElementById('decline').click()")
     wait_until(options, "document.getElementById('proposal').hidden")
     assert not server.of_type("activate_extension")
+
+
+def test_the_page_forgets_an_ended_pairing_once_the_browser_is_paired_again(
+    unpaired: tuple[ExtensionBrowser, ExtensionServer, DevTools],
+) -> None:
+    browser, server, options = unpaired
+    pair(browser, server.origin, "plt_0123456789")
+    server.secrets = ["of another pairing"] * 2
+    server.drop()
+    browser.evaluate(RECONNECT)
+    wait_until(options, SHOWN % "problem")
+    assert "ended this pairing" in options.evaluate(SHOWN % "problem")
+    pair(browser, server.origin, "plt_9876543210")
+    wait_until(options, SHOWN % "paired")
+    wait_until(options, "document.getElementById('problem').hidden")

@@ -17,7 +17,9 @@ async function refresh() {
   byId("since").textContent = status.pairedAt ? new Date(status.pairedAt).toLocaleString() : "";
   byId("state").className = status.isConnected ? "connected" : "offline";
   byId("state-text").textContent = status.problem === "replaced" ? text("problemReplaced") : stateText(status);
-  if (!status.isPaired && status.problem === "refused" && status.server) showProblem(text("problemRevoked"));
+  const wasRevoked = !status.isPaired && status.problem === "refused" && status.server;
+  if (wasRevoked) showProblem(text("problemRevoked"));
+  else if (byId("problem").textContent === text("problemRevoked")) showProblem("");
 }
 
 function showProblem(message) {
