@@ -255,9 +255,12 @@ def _sent_message(task_id: str, message: TaskMessage, *, deduplicated: bool) -> 
     }
 
 
-def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
+def stop_task(*, principal: Principal, task_id: str, at_browser: bool = False) -> dict[str, Any]:
     """Cancel all unfinished runs of a task, and end a takeover; return the task. Commits; safe to
     repeat.
+
+    Args:
+        at_browser: as `_admit`.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
@@ -265,7 +268,7 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
-    approval = admit_call(tool_call_request(principal, "stop_task", {"taskId": task.id}))
+    approval = _admit(principal, "stop_task", task.id, at_browser=at_browser)
     with transaction.atomic():
         use_approval(approval)
         scope = task.tenant_id, task.workspace_id
@@ -278,13 +281,27 @@ def stop_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
     return task_object(visible_task(principal, task.id), messages=1)
 
 
+def _admit(
+    principal: Principal, tool: str, task_id: str, *, at_browser: bool
+) -> Confirmation | None:
+    """Admit a call on a task, as `admit_call`.
+
+    Args:
+        at_browser: the person at the browser in which the task acts makes the call. No rule keeps
+            them from their own page.
+    """
+    if at_browser:
+        return None
+    return admit_call(tool_call_request(principal, tool, {"taskId": task_id}))
+
+
 def _cancel_runs(run_ids: list[str], *, by: str, reason: str) -> None:
     for run_id in run_ids:
         services.cancel_authorized_run(run_id, by=by, reason=reason)
 
 
 def take_over_task(
-    *, principal: Principal, task_id: str, reason: str | None = None
+    *, principal: Principal, task_id: str, reason: str | None = None, at_browser: bool = False
 ) -> dict[str, Any]:
     """Give the page to a person; return the task. Commits; safe to repeat.
 
@@ -293,6 +310,7 @@ def take_over_task(
 
     Args:
         reason: what at the person's own browser started the takeover; for the log.
+        at_browser: as `_admit`.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
@@ -300,7 +318,7 @@ def take_over_task(
     """
     principal.require("tasks:write")
     task_id = visible_task(principal, task_id).id
-    approval = admit_call(tool_call_request(principal, "take_over_task", {"taskId": task_id}))
+    approval = _admit(principal, "take_over_task", task_id, at_browser=at_browser)
     with transaction.atomic():
         runs, task = lock_runs(task_id), lock_task(task_id)
         if task is not None and task.status != TaskStatus.TAKEOVER:
@@ -316,9 +334,12 @@ def take_over_task(
     return task_object(visible_task(principal, task_id), messages=1)
 
 
-def resume_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
+def resume_task(*, principal: Principal, task_id: str, at_browser: bool = False) -> dict[str, Any]:
     """End a takeover: the suspended run continues, or that of the next message starts; return the
     task. Commits.
+
+    Args:
+        at_browser: as `_admit`.
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
@@ -327,7 +348,7 @@ def resume_task(*, principal: Principal, task_id: str) -> dict[str, Any]:
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
-    approval = admit_call(tool_call_request(principal, "resume_task", {"taskId": task.id}))
+    approval = _admit(principal, "resume_task", task.id, at_browser=at_browser)
     if task.status != TaskStatus.TAKEOVER:
         raise Conflict("This task is not taken over.", details={"status": task.status})
     with transaction.atomic():

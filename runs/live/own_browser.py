@@ -1,7 +1,8 @@
 """Tasks that act in a person's own browser: what that browser may request of them, and what it is
 sent about them.
 
-A browser may take over, give back and stop only the tasks that act in it.
+A browser may take over, give back and stop only the tasks that act in it. No policy rule keeps the
+person from that: the page is theirs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def change_task(
     status} of the task. Commits.
 
     Raises:
-        TaskNotFound, Conflict, PolicyDenied, ConfirmationRequired: As the functions below.
+        TaskNotFound, Conflict: As the functions below.
     """
     where: dict[str, Any] = {
         "principal": principal,
@@ -86,12 +87,13 @@ def take_over_from_browser(
     Raises:
         TaskNotFound: The task does not act in this browser.
         Conflict: The task has ended.
-        PolicyDenied, ConfirmationRequired: As `services.take_over_task`.
     """
     task = _task_of(principal, client_id, task_id)
     if task.status not in (TaskStatus.CREATED, *_ACTIVE):
         raise Conflict("The task has ended.", details={"status": task.status})
-    shown = services.take_over_task(principal=principal, task_id=task_id, reason=reason)
+    shown = services.take_over_task(
+        principal=principal, task_id=task_id, reason=reason, at_browser=True
+    )
     record_browser_activity(
         principal=principal, client_id=client_id, task_id=task_id, counts=counts or {}
     )
@@ -109,14 +111,14 @@ def resume_from_browser(
 
     Raises:
         TaskNotFound: The task does not act in this browser.
-        Conflict, PolicyDenied, ConfirmationRequired: As `services.resume_task`.
+        Conflict: As `services.resume_task`.
     """
     task = _task_of(principal, client_id, task_id)
     if task.status == TaskStatus.TAKEOVER:
         record_browser_activity(
             principal=principal, client_id=client_id, task_id=task_id, counts=counts or {}
         )
-    return services.resume_task(principal=principal, task_id=task_id)
+    return services.resume_task(principal=principal, task_id=task_id, at_browser=True)
 
 
 def stop_from_browser(*, principal: Principal, client_id: str, task_id: str) -> dict[str, Any]:
@@ -124,10 +126,9 @@ def stop_from_browser(*, principal: Principal, client_id: str, task_id: str) -> 
 
     Raises:
         TaskNotFound: The task does not act in this browser.
-        PolicyDenied, ConfirmationRequired: As `services.stop_task`.
     """
     _task_of(principal, client_id, task_id)
-    return services.stop_task(principal=principal, task_id=task_id)
+    return services.stop_task(principal=principal, task_id=task_id, at_browser=True)
 
 
 def record_browser_activity(

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import create_token
 from runs.models import Run, Task
 from runs.worker.worker import WorkerProcess
@@ -93,6 +94,18 @@ def test_the_person_at_the_browser_takes_over_gives_back_and_stops(
     acted = [dict(one.data) for one in Task.objects.get().events.filter(type="personActed")]
     assert [{**one, "by": ""} for one in acted] == [{"by": "", "clicks": 1}, {"by": "", "keys": 3}]
     assert statuses(browser) == ["running", "takeover", "running", "completed"]
+
+
+@pytest.mark.parametrize("verdict", ["deny", "confirm"])
+def test_no_rule_keeps_the_person_from_the_page_in_their_browser(
+    api: httpx.Client, scripted: Any, verdict: str
+) -> None:
+    browser, _ = scripted
+    task_id = start(api)["taskId"]
+    create_rule(RuleFields(verdict=verdict, tool="*", reason="A test."), actor="t")
+    for type_, fields in [("takeover", {"reason": "input"}), ("resume", {}), ("stop", {})]:
+        assert browser.request(type_, taskId=task_id, **fields)["ok"], type_
+    assert api.post(f"/api/v1/tasks/{task_id}/stop").status_code != 200
 
 
 @pytest.mark.parametrize("type_", ["takeover", "resume", "stop", "activity"])

@@ -53,6 +53,16 @@ RUNNERS = (
         failing_test=f"{_UNITS}[task_control]",
     ),
     Guard(
+        "extension-takeover-refused",
+        "A person keeps the page when the server refuses the takeover",
+        Patch(
+            f"{_EXTENSION}/takeover/task_control.js",
+            old="|| (this.isTakenOver(taskId) && !isConflict)",
+            new="",
+        ),
+        failing_test=f"{_UNITS}[task_control]",
+    ),
+    Guard(
         "extension-encrypted-server",
         "The extension pairs with a server on another machine over https only",
         Patch(

@@ -138,20 +138,30 @@ export class TaskControl {
       ack = await this.connection.request({ type, taskId, ...fields });
     } catch {
       // A takeover stays, and is sent later; the person presses the other buttons again.
-      if (this.get(taskId)) this.change(taskId, { waits: type === "takeover" ? type : "", problem: "offline" });
+      if (this.get(taskId)) this.change(taskId, { waits: type === "takeover" ? type : this.unconfirmed(taskId), problem: "offline" });
       return;
     }
     if (!this.get(taskId)) return; // it ended meanwhile
-    if (ack.ok) this.change(taskId, { waits: "", ...(type === "takeover" ? {} : { isTaken: false }) });
+    const { status } = ack.result ?? {};
+    if (ack.ok) this.change(taskId, { waits: "", ...(status ? { status } : {}), ...(type === "takeover" ? {} : { isTaken: false }) });
     else if (ack.error?.code === "NOT_FOUND") this.drop(taskId);
     else this.refused(taskId, type, ack.error);
   }
 
-  // The task's status does not allow it: what the server last said of the task holds.
+  // CONFLICT: the task has ended or is not taken over, so the server's last status holds. After any other refusal the
+  // person keeps the page, and the takeover is sent again.
   refused(taskId, type, error) {
-    const isTaken = this.get(taskId).status === "takeover";
-    const problem = type === "takeover" ? "" : error?.message || "refused";
-    this.change(taskId, { waits: "", isTaken, problem });
+    const isConflict = error?.code === "CONFLICT";
+    const isTaken = this.get(taskId).status === "takeover" || (this.isTakenOver(taskId) && !isConflict);
+    const problem = type === "takeover" && isConflict ? "" : error?.message || "refused";
+    this.change(taskId, { isTaken, problem });
+    this.change(taskId, { waits: this.unconfirmed(taskId) });
+  }
+
+  // "takeover" if the person has the page and the server does not know it yet.
+  unconfirmed(taskId) {
+    const { isTaken, status } = this.get(taskId);
+    return isTaken && status !== "takeover" ? "takeover" : "";
   }
 
   known(taskId) {

@@ -78,6 +78,17 @@ test("a takeover that the server refuses ends, unless the page is taken over alr
   assert.equal(control.isTakenOver(TASK), false);
 });
 
+test("a person keeps the page that the server refuses to give, and the takeover is sent again", async () => {
+  const denied = { ok: false, error: { code: "POLICY_DENIED", message: "A rule denies it." } };
+  const { control, sent } = await working({ answers: [denied, new Error("closed")] });
+  await control.takeOver(TASK, "input", "key");
+  await control.stop(TASK);
+  control.receiveStatus({ taskId: TASK, status: "running" });
+  assert.deepEqual([control.isTakenOver(TASK), control.get(TASK).problem], [true, "offline"]);
+  await control.receiveActivation({ tasks: [{ taskId: TASK, status: "running" }] });
+  assert.deepEqual(sent.map(({ type }) => type), ["takeover", "stop", "takeover"]);
+});
+
 test("resume gives the page back when the server agrees, and says why it does not", async () => {
   const refusal = { ok: false, error: { code: "CONFLICT", message: "The time is up." } };
   const { control } = await working({ answers: [{ ok: true }, refusal, new Error("closed"), { ok: true }] });
