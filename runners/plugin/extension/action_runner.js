@@ -17,6 +17,7 @@ export class ActionRunner {
     Object.assign(this, { connection, records, tasks, ui, actions });
     this.parts = { connection, tasks, cdp, pages, isOwn, withoutOverlay: ui.withoutOverlay };
     this.running = new Map(); // taskId → actionId
+    this.accepted = new Set(); // the actionIds of which `receive` has not ended
     connection.on("browser_action", (message) => this.receive(message));
     connection.onActive(() => this.resend());
   }
@@ -28,12 +29,24 @@ export class ActionRunner {
       this._ack(message, { code: "BAD_REQUEST", message: problem });
       return;
     }
+    const { actionId } = message;
+    if (this.accepted.has(actionId)) {
+      this._ack(message);
+      return;
+    }
+    this.accepted.add(actionId); // before anything is awaited: the same action may arrive again meanwhile
+    try {
+      await this._receiveOnce(message);
+    } finally {
+      this.accepted.delete(actionId);
+    }
+  }
+
+  async _receiveOnce(message) {
     const { actionId, taskId } = message;
     await this.tasks.ready;
-    const isRunning = [...this.running.values()].includes(actionId);
-    const record = isRunning ? null : await this.records.get(actionId);
-    if (isRunning) this._ack(message);
-    else if (record?.state === "finished") await this._answerAgain(message, record.result);
+    const record = await this.records.get(actionId);
+    if (record?.state === "finished") await this._answerAgain(message, record.result);
     else if (record) await this._answerUnknown(message);
     else if (this.running.has(taskId)) this._ack(message, { code: "TASK_BUSY", message: "Another action of this task is running." });
     else if (this.ui.isTakenOver(taskId)) this._ack(message, { code: "TASK_BUSY", message: "A person has taken over the page." });

@@ -71,6 +71,13 @@ test("the same action while it runs is acknowledged only", async () => {
   assert.equal(results.length, 1);
 });
 
+test("the same action that arrives while the first copy is looked up is acknowledged only", async () => {
+  const { receive, sent, results, calls } = made();
+  await Promise.all([receive("a"), receive("a")]);
+  assert.deepEqual(sent.map(({ ok }) => ok), [true, true]);
+  assert.deepEqual([calls.length, results.length], [1, 1]);
+});
+
 test("an action that a dead service worker began has an unknown effect and is not repeated", async () => {
   const storage = fakeStorage({ "action:a": { state: "started", taskId: "t", at: 1 } });
   const { receive, results, calls } = made({ storage });
