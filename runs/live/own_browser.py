@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, When
 
 from decisions.errors import Conflict
 from decisions.identity.principals import Principal
@@ -23,7 +23,7 @@ from runs.conversations.errors import TaskNotFound
 from runs.live.activity import PersonActivity, record_activity
 from runs.models import Run, Task, TaskStatus
 
-MAX_TASKS = 20  # that a browser is sent when it connects
+MAX_TASKS = 1000  # that a browser is sent when it connects; it takes others as ended
 _COUNTS = ("clicks", "keys", "texts", "wheels")
 _MAX_COUNT = 100_000
 _ACTIVE = (TaskStatus.RUNNING, TaskStatus.ONGOING, TaskStatus.TAKEOVER)
@@ -158,12 +158,16 @@ def record_browser_activity(
 
 
 def tasks_of_browser(*, principal: Principal, client_id: str) -> list[dict[str, Any]]:
-    """Return {taskId, status, title, tabIds} of the tasks that act in a browser and go on."""
+    """Return {taskId, status, title, tabIds} of the tasks that act in a browser and go on, those
+    that a person has taken over and those with unfinished runs first.
+    """
     unfinished = Run.objects.filter(task_id=OuterRef("id"), ended_at__isnull=True)
-    rows = _tasks(principal, client_id).filter(Q(status__in=_ACTIVE) | Exists(unfinished))
+    tasks = _tasks(principal, client_id).annotate(is_unfinished=Exists(unfinished))
+    rows = tasks.filter(Q(status__in=_ACTIVE) | Q(is_unfinished=True))
+    taken_over_first = Case(When(status=TaskStatus.TAKEOVER, then=0), default=1)
     return [
         {"taskId": task.id, "status": task.status, "title": task.title, "tabIds": []}
-        for task in rows.order_by("-updated_at")[:MAX_TASKS]
+        for task in rows.order_by(taken_over_first, "-is_unfinished", "-updated_at")[:MAX_TASKS]
     ]
 
 
