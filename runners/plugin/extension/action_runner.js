@@ -17,7 +17,7 @@ export class ActionRunner {
     Object.assign(this, { connection, records, tasks, ui, actions });
     this.parts = { connection, tasks, cdp, pages, isOwn, withoutOverlay: ui.withoutOverlay };
     this.running = new Map(); // taskId → actionId
-    this.accepted = new Set(); // the actionIds of which `receive` has not ended
+    this.accepted = new Set(); // the actionIds that are looked up or performed, until their result is stored
     connection.on("browser_action", (message) => this.receive(message));
     connection.onActive(() => this.resend());
   }
@@ -67,7 +67,7 @@ export class ActionRunner {
       const result = await this._resultOf(message);
       const storing = this.records.finish(actionId, taskId, result);
       this.running.delete(taskId);
-      await Promise.all([storing, this._send(result)]);
+      await Promise.all([storing.then(() => this.accepted.delete(actionId)), this._send(result)]);
     } finally {
       this.running.delete(taskId);
       this.tasks.rest(taskId);

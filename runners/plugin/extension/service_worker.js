@@ -14,6 +14,7 @@ import { Tasks } from "./tasks.js";
 
 const RECONNECT_ALARM = "reconnect";
 
+chrome.storage.local.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" }); // it holds the secret: not for content scripts
 const token = sessionToken();
 const connection = new Connection();
 const cdp = new Debugger();

@@ -105,6 +105,13 @@ def test_a_rotated_secret_is_used_for_the_next_connection(own_task: ExtensionTas
     assert used == ["secret-0", "secret-1"]
 
 
+def test_scripts_in_pages_read_nothing_of_the_pairing(own_task: ExtensionTask) -> None:
+    read = "() => chrome.storage.local.get().then(() => 'read', () => 'refused')"
+    target = f"{{target: {{tabId: {own_task.tab_id}}}, func: {read}}}"
+    script = f"chrome.scripting.executeScript({target}).then(([{{ result }}]) => result)"
+    assert own_task.browser.evaluate(script) == "refused"
+
+
 def test_the_whole_state_is_sent_and_changes_follow(own_task: ExtensionTask) -> None:
     server = own_task.server
     state = server.wait_for(lambda message: message["type"] == "full_state_sync")["state"]
