@@ -1464,8 +1464,7 @@ _TASKS = (
         "A takeover that policy denies changes nothing",
         Patch(
             "runs/conversations/services.py",
-            old='    approval = admit_call(tool_call_request(principal, "take_over_task",'
-            ' {"taskId": task_id}))\n',
+            old='    approval = _admit(principal, "take_over_task", task_id, at_browser=at_browser)\n',
             new="    approval = None\n",
         ),
         failing_test="tests/decisions/authorization/test_policy_of_apis.py::"
