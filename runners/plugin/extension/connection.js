@@ -1,7 +1,7 @@
 // The WebSocket to the server: activation, rotating secret, pings, reconnects, acknowledgements.
 //
 // What is stored in chrome.storage.local under `pairing`: server (its address), and once paired clientId, secret, name,
-// principal and pairedAt. The secret changes with each activation. It is stored before anything else is sent on the
+// principal, pairedAt and ownOrigins. The secret changes with each activation. It is stored before anything else is sent on the
 // new connection, because the server accepts the previous one only until then.
 import { sleep, within } from "./clock.js";
 
@@ -12,6 +12,9 @@ const FIRST_DELAY_MS = 1000; // the server refuses the third connection within a
 const LONGEST_DELAY_MS = 30_000;
 const REPLACED_DELAY_MS = 60_000;
 const MAX_FRAME_BYTES = 1_048_576;
+// The reasons of a close with 4401 for which a pairing is over; after any other, such as a first message that came too late,
+// the browser connects again.
+export const NOT_PAIRED = ["This browser is not paired here any more; pair it again.", "the browser is not paired any more"];
 export const CLOSE = { refused: 4401, replaced: 4409, flood: 4429 };
 
 // The delay before the next attempt to connect: doubled each time, at random between half of it and all of it.
@@ -41,6 +44,7 @@ export class Connection {
     this.timers = new Set();
     this.lastId = 0;
     this.activating = null;
+    this.ownOrigins = []; // of the product: those of the stored pairing, then those of each activation
     this.server = ""; // the address of the server of the open connection
     this.retry = null;
   }
@@ -75,14 +79,16 @@ export class Connection {
   async start() {
     if (this.socket || this.retry) return;
     const pairing = await this.pairing();
-    if (!this.socket && pairing.clientId && pairing.secret) this._connect(pairing.server, pairing);
+    if (this.socket || !pairing.clientId || !pairing.secret) return;
+    this.ownOrigins = [pairing.server, ...(pairing.ownOrigins ?? [])];
+    this._connect(pairing.server, pairing);
   }
 
-  // Pair with a server by a ticket, in place of an earlier pairing; returns the session, or throws with what the server says.
+  // Pair with a server by a ticket, in place of an earlier pairing, which is kept until the server accepts the ticket.
+  // Returns the session, or throws with what the server says.
   async pair({ server, ticket }) {
     const address = new URL(server).origin;
     this._close();
-    await this.storage.set({ pairing: { server: address } });
     return new Promise((resolve, reject) => this._connect(address, { ticket }, { resolve, reject }));
   }
 
@@ -169,10 +175,11 @@ export class Connection {
       socket.close();
       return;
     }
-    const { clientId, secret, name, principal } = ack.result;
-    const stored = await this.pairing();
-    const pairedAt = pairing ? new Date().toISOString() : stored.pairedAt;
-    await this.storage.set({ pairing: { server: stored.server, clientId, secret, name, principal, pairedAt } });
+    const { clientId, secret, name, principal, ownOrigins = [] } = ack.result;
+    const { server } = this;
+    const pairedAt = pairing ? new Date().toISOString() : (await this.pairing()).pairedAt;
+    await this.storage.set({ pairing: { server, clientId, secret, name, principal, pairedAt, ownOrigins } });
+    this.ownOrigins = [server, ...ownOrigins];
     if (socket !== this.socket || socket.readyState !== WebSocket.OPEN) return;
     Object.assign(this, { isActive: true, session: ack.result, attempts: 0, problem: "" });
     this._every(ack.result.pingIntervalMs, () => this._ping(socket));
@@ -192,16 +199,26 @@ export class Connection {
 
   async _closed(socket, code, reason, pairing) {
     if (socket !== this.socket) return;
+    const { server } = this;
     this._close();
     pairing?.reject(new Error(code === CLOSE.refused ? "refused" : reason || "unreachable"));
-    this.problem = { [CLOSE.refused]: "refused", [CLOSE.replaced]: "replaced" }[code] ?? "unreachable";
-    if (code === CLOSE.refused) {
-      const { server } = await this.pairing();
+    const isEnded = code === CLOSE.refused && (Boolean(pairing) || NOT_PAIRED.includes(reason));
+    this.problem = isEnded ? "refused" : code === CLOSE.replaced ? "replaced" : "unreachable";
+    if (pairing) {
+      await this._keepEarlier(server);
+    } else if (isEnded) {
       await this.storage.set({ pairing: { server } });
-    } else if (!pairing) {
+    } else {
       this._retryIn(code === CLOSE.replaced ? REPLACED_DELAY_MS : delayBefore(this.attempts));
     }
     await this._tellStatus();
+  }
+
+  // The ticket did not pair: connect with the earlier pairing again, or keep the address for the next attempt.
+  async _keepEarlier(server) {
+    const { clientId } = await this.pairing();
+    if (clientId) this._retryIn(delayBefore(this.attempts));
+    else await this.storage.set({ pairing: { server } });
   }
 
   _retryIn(ms) {

@@ -20,7 +20,7 @@ const connection = new Connection();
 const cdp = new Debugger();
 const tasks = new Tasks({ cdp });
 cdp.prepare = preparation({ tabOf: (tabId) => tasks.tab(tabId), token, send: (...command) => cdp.send(...command) });
-const isOwn = (url) => ownPages([connection.server, ...(connection.session?.ownOrigins ?? [])].filter(Boolean))(url);
+const isOwn = (url) => ownPages(connection.ownOrigins)(url);
 const pages = new Pages({ cdp, token });
 const runner = new ActionRunner({ connection, records: new ActionRecords(), tasks, cdp, pages, ui: taskUi, isOwn });
 new StateSync({ connection });

@@ -28,7 +28,7 @@ from runners.plugin.pairing.tickets import redeem_ticket
 
 CLIENTS_MAX = 50  # of one principal
 REVOKED_KEPT = timedelta(days=30)
-_REFUSED = "This browser is not paired here any more; pair it again."
+NOT_PAIRED = "This browser is not paired here any more; pair it again."
 
 
 class TooManyClients(Conflict):
@@ -109,11 +109,11 @@ def reconnect_client(client_id: str, secret: str, about: Mapping[str, Any]) -> A
         client = rows.filter(id=storable_text(client_id)[:64]).first()
         standing = "unknown" if client is None else standing_of(secret, client)
         if client is None or standing == "unknown":
-            raise NotAuthenticated(_REFUSED)
+            raise NotAuthenticated(NOT_PAIRED)
         is_copied = standing == "earlier"
         if not is_copied:
             if not is_credential_active(principal_from(client.principal)):
-                raise NotAuthenticated(_REFUSED)
+                raise NotAuthenticated(NOT_PAIRED)
             client.generation += 1
             if standing == "current":
                 client.previous_digest = client.secret_digest
@@ -123,7 +123,7 @@ def reconnect_client(client_id: str, secret: str, about: Mapping[str, Any]) -> A
             client.save()
     if is_copied:
         revoke_client(client, actor="plugin", reason="secret_reused")
-        raise NotAuthenticated(_REFUSED)
+        raise NotAuthenticated(NOT_PAIRED)
     send_to_client(client.id, {"kind": "replaced", "connectionId": client.connection_id})
     return _activation(client, renewed)
 

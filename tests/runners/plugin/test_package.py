@@ -9,7 +9,9 @@ import zipfile
 import pytest
 
 from runners.browser.page_scripts import extension_scripts
+from runners.plugin.connections.hub import REVOKED
 from runners.plugin.package import FOLDER, pack_extension
+from runners.plugin.pairing.registry import NOT_PAIRED
 
 
 def unpacked(data: bytes) -> zipfile.ZipFile:
@@ -20,6 +22,11 @@ def test_the_extension_has_the_page_scripts_of_the_workers_browser() -> None:
     """If this fails, run `make extension`."""
     found = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "page").iterdir()}
     assert found == extension_scripts()
+
+
+def test_the_extension_knows_the_reasons_for_which_the_server_ends_a_pairing() -> None:
+    source = (FOLDER / "connection.js").read_text(encoding="utf-8")
+    assert all(f'"{reason}"' in source for reason in (NOT_PAIRED, REVOKED))
 
 
 def test_the_zip_file_is_the_same_each_time() -> None:

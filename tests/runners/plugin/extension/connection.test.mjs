@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 globalThis.chrome = { runtime: { id: "abc", getManifest: () => ({ name: "Continuity", version: "1.0.0" }) } };
 globalThis.WebSocket = { OPEN: 1 };
-const { CLOSE, Connection, delayBefore, socketAddress } = await import("../../../../runners/plugin/extension/connection.js");
+const { CLOSE, Connection, NOT_PAIRED, delayBefore, socketAddress } = await import("../../../../runners/plugin/extension/connection.js");
 
 class FakeSocket {
   constructor(address) {
@@ -104,11 +104,46 @@ test("a refused secret ends the pairing, and nothing connects again", async () =
   const { connection, sockets, stored } = made();
   await connection.start();
   sockets[0].onopen();
-  await sockets[0].onclose({ code: CLOSE.refused, reason: "" });
+  await sockets[0].onclose({ code: CLOSE.refused, reason: NOT_PAIRED[0] });
   await connection.start();
   assert.equal(sockets.length, 1);
   assert.deepEqual(stored.pairing, { server: "http://127.0.0.1:8000" });
   assert.equal((await connection.status()).problem, "refused");
+});
+
+test("a close with 4401 for another reason keeps the pairing, and connects again", async () => {
+  const { connection, sockets, stored } = made();
+  await connection.start();
+  await sockets[0].onclose({ code: CLOSE.refused, reason: "no credential was sent in time" });
+  assert.deepEqual([stored.pairing.secret, connection.problem], ["s0", "unreachable"]);
+  assert.ok(connection.retry);
+  connection._close();
+});
+
+test("a refused ticket leaves the earlier pairing as it is", async () => {
+  const { connection, sockets, stored } = made();
+  const pairing = connection.pair({ server: "https://other.example", ticket: "plt_12345678" });
+  const refused = assert.rejects(pairing, /refused/);
+  await sockets[0].onclose({ code: CLOSE.refused, reason: "The ticket is not valid." });
+  await refused;
+  assert.deepEqual([stored.pairing.server, stored.pairing.secret], ["http://127.0.0.1:8000", "s0"]);
+  assert.ok(connection.retry);
+  connection._close();
+});
+
+test("the product's own origins are known after the connection is lost, and to a new service worker", async () => {
+  const { connection, sockets, stored } = made();
+  await connection.start();
+  sockets[0].onopen();
+  await sockets[0].receive({
+    type: "ack", id: sockets[0].sent[0].id, ok: true, result: { ...session("s1"), ownOrigins: ["https://own.example"] },
+  });
+  await sockets[0].onclose({ code: 1006, reason: "" });
+  const later = made(stored.pairing).connection;
+  await later.start();
+  for (const one of [connection, later]) assert.deepEqual(one.ownOrigins, ["http://127.0.0.1:8000", "https://own.example"]);
+  connection._close();
+  later._close();
 });
 
 test("a lost connection fails what waits for an answer and is opened again later", async () => {
