@@ -18,7 +18,18 @@ from artifacts.browser_files import ResultUpload, open_result_upload, share_file
 from decisions.errors import Refused
 from decisions.validation.storable import storable
 from runners.actions import errors as failures
-from runners.actions.catalogue import ACTIONS, GET_HTML, READABILITY, SCREENSHOT, UPLOAD, Action
+from runners.actions.catalogue import (
+    ACTIONS,
+    CLOSE_TAB,
+    GET_HTML,
+    LIST_TABS,
+    READABILITY,
+    SCREENSHOT,
+    TASK_START,
+    TASK_STOP,
+    UPLOAD,
+    Action,
+)
 from runners.actions.own_pages import refuse_own_page
 from runners.actions.parameters import BrowserUpload, TaskStart
 from runners.actions.readability import is_inline
@@ -60,6 +71,7 @@ _KINDS: tuple[type[ToolFailed], ...] = (
 )
 _BY_CODE = {kind.code: kind for kind in _KINDS}
 COLLECT_S = 10.0  # for the answer to an action that a lost worker sent
+_WITHOUT_PAGE = frozenset({TASK_START.name, TASK_STOP.name, LIST_TABS.name, CLOSE_TAB.name})
 _TASK_BUSY = "TASK_BUSY"  # another action of the task is still running in the browser
 
 
@@ -121,7 +133,10 @@ async def _perform(
         task_title=browser.task_title,
         expected_origin=browser.expected_origin,
     )
+    if ctx.trust != "local" and browser.expected_origin:
+        check_address(browser.expected_origin, ctx.trust)
     reply = await _reply(action, sent, ctx, is_sent=browser.is_sent)
+    _check_origins(action, reply, ctx)
     if reply.status == "error":
         raise _failure(action, reply.error or {})
     return await _output(action, reply, upload, ctx)
@@ -231,6 +246,8 @@ async def _output(
     warnings = [*_texts(fields.pop("warnings", ())), *_texts(reply.warnings)]
     warnings += [f"Missing in the result: {name}." for name in _texts(reply.missing)]
     _check_page(fields.get("url"), ctx)
+    if action.name == LIST_TABS.name:
+        fields["tabs"] = _allowed_tabs(fields.get("tabs"), ctx)
     stored = fields.pop("upload", None)
     if stored is not None:
         fields["artifactId"] = await _stored_artifact(action, stored, upload, ctx)
@@ -261,6 +278,44 @@ def _check_page(url: Any, ctx: ToolContext) -> None:
     refuse_own_page(url)
     if ctx.trust != "local" and url.startswith(("http:", "https:")):
         check_address(url, ctx.trust)
+
+
+def _check_origins(action: Action, reply: PluginReply, ctx: ToolContext) -> None:
+    """Check the origins of the pages on which an action of a remote caller worked.
+
+    Raises:
+        AddressNotAllowed: The caller may not read one of them.
+        ToolFailed: The browser does not say which pages the result is about.
+    """
+    if ctx.trust == "local":
+        return
+    try:
+        for origin in reply.page_origins:
+            if origin.startswith(("http:", "https:")):
+                check_address(origin, ctx.trust)
+    except ToolFailed as refused:
+        refused.details = {**refused.details, **_effect(action, "unknown")}
+        raise
+    if reply.page_origins or reply.status == "error" or action.name in _WITHOUT_PAGE:
+        return
+    raise ToolFailed(
+        f"The browser did not say which page {action.name} worked on.",
+        details={"reason": "shape", **_effect(action, "unknown")},
+        recovery="Update the Continuity extension in the browser; open a page with task_start.",
+    )
+
+
+def _allowed_tabs(tabs: Any, ctx: ToolContext) -> Any:
+    """Return the tabs of a list without those whose page this caller may not read."""
+
+    def is_allowed(tab: Any) -> bool:
+        try:
+            _check_page(tab.get("url") if isinstance(tab, Mapping) else None, ctx)
+        except ToolFailed:
+            return False
+        return True
+
+    return [tab for tab in tabs if is_allowed(tab)] if isinstance(tabs, list) else tabs
 
 
 def _texts(given: Any) -> list[str]:

@@ -55,13 +55,18 @@ class PluginAction:
 
 @dataclass(frozen=True, slots=True)
 class PluginReply:
-    """What the browser answered; `error` is {code, message, retryable?, details?}."""
+    """What the browser answered; `error` is {code, message, retryable?, details?}.
+
+    Attributes:
+        page_origins: of the pages on which it worked; of one without origin, the scheme.
+    """
 
     status: Literal["success", "error", "partial"]
     result: Mapping[str, Any] | None = None
     warnings: Sequence[str] = field(default_factory=tuple)
     missing: Sequence[str] = field(default_factory=tuple)
     error: Mapping[str, Any] | None = None
+    page_origins: Sequence[str] = field(default_factory=tuple)
 
 
 async def perform_on_client(action: PluginAction) -> PluginReply:
@@ -315,6 +320,7 @@ def reply_from(kept: Mapping[str, Any]) -> PluginReply:
         tuple(kept.get("warnings", ())),
         tuple(kept.get("missing", ())),
         kept.get("error"),
+        tuple(kept.get("pageOrigins", ())),
     )
 
 

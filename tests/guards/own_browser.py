@@ -151,6 +151,17 @@ RUNNERS = (
         failing_test=f"{_ACTIONS}::test_a_remote_caller_reaches_no_private_address_of_the_person",
     ),
     Guard(
+        "own-browser-private-pages",
+        "A remote caller reads no private page in a person's own browser, whatever the result is",
+        Patch(
+            "runners/invocation/own_browser.py",
+            old="    _check_origins(action, reply, ctx)\n",
+            new="",
+        ),
+        failing_test=f"{_ACTIONS}::test_a_remote_caller_reads_nothing_of_a_private_page"
+        "[url-browser_find_text]",
+    ),
+    Guard(
         "own-browser-sent-once",
         "An action that a lost worker may have sent is not sent again",
         Patch("runners/invocation/own_browser.py", old="if is_sent:", new="if False:"),

@@ -15,7 +15,7 @@ from runners.plugin.protocol.messages import ack, refusal
 
 INVALID_TASK_TAB = "INVALID_TASK_TAB"
 _OTHER_TAB = (TASK_START.name, SWITCH_TAB.name)  # their result is about a tab that they chose
-_REPLY_FIELDS = ("status", "result", "warnings", "missing", "error")
+_REPLY_FIELDS = ("status", "result", "warnings", "missing", "error", "pageOrigins")
 Message = Mapping[str, Any]
 
 

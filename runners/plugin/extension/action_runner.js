@@ -82,9 +82,11 @@ export class ActionRunner {
     const about = { type: "browser_action_result", actionId, taskId };
     try {
       const { warnings, ...result } = await within(context.deadline - now(), this.actions[name](context, params));
-      return { ...about, tabId: params.tabId ?? context.tab?.id, status: "success", result, ...(warnings ? { warnings } : {}) };
+      const pageOrigins = await context.pageOrigins();
+      return { ...about, tabId: params.tabId ?? context.tab?.id, status: "success", result, pageOrigins, ...(warnings ? { warnings } : {}) };
     } catch (error) {
-      return { ...about, tabId: params.tabId, status: "error", error: (await context.failureOfTab(failureOf(error))).asError() };
+      const failure = await context.failureOfTab(failureOf(error));
+      return { ...about, tabId: params.tabId, status: "error", error: failure.asError(), pageOrigins: await context.pageOrigins() };
     } finally {
       context.finish();
       this.ui.actionEnded(taskId);

@@ -35,7 +35,8 @@ export function refuseOtherOrigin(url, expected) {
     { reason: "gone", url, effect: "none" });
 }
 
-function originOf(url) {
+// The origin of a URL; "null" or "" if it has none.
+export function originOf(url) {
   try {
     return new URL(url).origin;
   } catch {

@@ -27,6 +27,7 @@ ID_LENGTH = 128
 TITLE_LENGTH, URL_LENGTH = 512, 2048  # the extension shortens longer ones
 MAX_WINDOWS, MAX_GROUPS, MAX_TABS = 200, 500, 2000
 MAX_NAVIGATIONS = 20
+MAX_ORIGINS = 21
 UPLOAD_MAX_BYTES = 25 * 1024 * 1024
 
 _PRINTABLE = "^[^\\u0000-\\u001f\\u007f]*$"
@@ -173,6 +174,7 @@ FROM_CLIENT: Mapping[str, Schema] = {
         result={"type": "object"},
         warnings=_list(_TEXT, 50),
         missing=_list(_WORD, 10),
+        pageOrigins=_list({"type": "string", "maxLength": 300}, MAX_ORIGINS),
         error=_ERROR,
     ),
     "takeover": _message(

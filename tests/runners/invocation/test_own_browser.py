@@ -15,6 +15,7 @@ from artifacts.browser_files import FILE_PATH, open_shared_file
 from runners.actions.catalogue import ACTIONS
 from runners.actions.readability import INLINE_LIMIT_BYTES, TEXT_LIMIT_BYTES
 from runners.errors import InvalidTarget
+from runners.invocation import own_browser
 from runners.invocation.own_browser import invoke_in_own_browser
 from runners.own_browsers import PluginBrowser
 from runners.plugin.dispatch import PluginAction, PluginReply
@@ -39,6 +40,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "browser_wait_for_text": {**ON_TAB, "text": "Tea"},
     "browser_upload": {**ON_TAB, "clickId": 4, "files": [{"artifactId": "art_1"}]},
 }
+PRIVATE = "http://192.168.0.1"
 Perform = Callable[..., ToolResult]
 
 
@@ -71,7 +73,12 @@ def saved() -> Saved:
 def perform(browser: ScriptedBrowser, saved: Saved) -> Perform:
     """Perform an action in the paired browser: `perform("browser_click", args)`."""
 
-    def do(name: str, args: Mapping[str, Any] | None = None, **context: Any) -> ToolResult:
+    def do(
+        name: str,
+        args: Mapping[str, Any] | None = None,
+        expected_origin: str = "",
+        **context: Any,
+    ) -> ToolResult:
         fields = {"trust": "local", "deadline": time.monotonic() + 30, **context}
         ctx = ToolContext(
             run_id="run_1",
@@ -80,7 +87,9 @@ def perform(browser: ScriptedBrowser, saved: Saved) -> Perform:
             read_upload=read_upload,
             **fields,
         )
-        place = PluginBrowser(browser.client_id, "task_1", "Tea", "act_1")
+        place = PluginBrowser(
+            browser.client_id, "task_1", "Tea", "act_1", expected_origin=expected_origin
+        )
         given = ARGUMENTS.get(name, ON_TAB) if args is None else args
         return asyncio.run(invoke_in_own_browser(ToolCall(name, given), ctx, place))
 
@@ -270,6 +279,48 @@ def test_a_remote_caller_reaches_no_private_address_of_the_person(
     error = perform("task_start", start, trust="remote").error or {}
     assert (error["errorCode"], browser.sent) == ("TRUST_LEVEL_NOT_ALLOWED", [])
     assert not perform("browser_observe", trust="remote").ok
+
+
+@pytest.mark.parametrize("name", ["browser_find_text", "browser_dom_index", "browser_click"])
+@pytest.mark.parametrize("field", ["url", "visited"])
+def test_a_remote_caller_reads_nothing_of_a_private_page(
+    perform: Perform, browser: ScriptedBrowser, name: str, field: str
+) -> None:
+    browser.url = SHOP
+    assert perform(name, trust="remote").ok
+    setattr(browser, field, PRIVATE if field == "url" else (PRIVATE,))
+    error = perform(name, trust="remote").error or {}
+    assert error["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
+
+
+def test_a_remote_caller_gets_no_result_without_the_page_it_is_about(
+    perform: Perform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer(action: PluginAction) -> PluginReply:
+        return PluginReply("success", result={"total": 0, "matches": []})
+
+    monkeypatch.setattr(own_browser, "perform_on_client", answer)
+    assert perform("browser_find_text").ok
+    error = perform("browser_find_text", trust="remote").error or {}
+    assert error["details"]["reason"] == "shape"
+
+
+def test_a_remote_caller_is_shown_no_tab_of_a_private_page(
+    perform: Perform, browser: ScriptedBrowser
+) -> None:
+    browser.url = SHOP
+    tabs = [{"tabId": 1, "url": SHOP}, {"tabId": 2, "url": f"{PRIVATE}/", "title": "Router"}]
+    browser.replies["browser_list_tabs"] = lambda action: {"tabs": tabs}
+    assert len(perform("browser_list_tabs").output["tabs"]) == len(tabs)
+    shown = perform("browser_list_tabs", trust="remote").output["tabs"]
+    assert [tab["tabId"] for tab in shown] == [1]
+
+
+def test_a_remote_caller_changes_nothing_on_a_private_page(
+    perform: Perform, browser: ScriptedBrowser
+) -> None:
+    error = perform("browser_click", trust="remote", expected_origin=PRIVATE).error or {}
+    assert (error["errorCode"], browser.sent) == ("TRUST_LEVEL_NOT_ALLOWED", [])
 
 
 def test_an_uploaded_file_is_shared_by_a_signed_address(

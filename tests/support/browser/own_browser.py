@@ -6,9 +6,10 @@ import asyncio
 import hashlib
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -44,6 +45,7 @@ class ScriptedBrowser:
         sent: the actions that it received.
         replies: replies by action name, used before the usual ones: one value, or a function.
         url, text: what its tab shows.
+        visited: the origins of the pages that its tab showed earlier in an action.
         web: the server's address; empty: results are sent without HTTP.
     """
 
@@ -53,6 +55,7 @@ class ScriptedBrowser:
     kept: dict[str, PluginReply] = field(default_factory=dict)
     url: str = "about:blank"
     text: str = FORM
+    visited: tuple[str, ...] = ()
     data: bytes = b"\xff\xd8 a picture"
     web: str = ""
 
@@ -68,9 +71,11 @@ class ScriptedBrowser:
         if isinstance(given, Exception):
             raise given
         reply = await in_thread(given, action) if callable(given) else given
-        if isinstance(reply, PluginReply):
-            return reply
-        return PluginReply("success", result=reply or await self._usual(action))
+        if not isinstance(reply, PluginReply):
+            reply = PluginReply("success", result=reply or await self._usual(action))
+        parts = urlsplit(self.url)
+        origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else f"{parts.scheme}:"
+        return replace(reply, page_origins=(*self.visited, origin))
 
     async def collect(self, action_id: str, *, wait_s: float) -> PluginReply | None:
         """Return the reply that the transport has kept."""
@@ -98,8 +103,8 @@ class ScriptedBrowser:
         )
         reply = asyncio.run(self.perform(action))
         if reply.error is not None:
-            return {"error": dict(reply.error)}
-        return {"result": dict(reply.result or {})}
+            return {"error": dict(reply.error), "pageOrigins": list(reply.page_origins)}
+        return {"result": dict(reply.result or {}), "pageOrigins": list(reply.page_origins)}
 
     async def _usual(self, action: PluginAction) -> Mapping[str, Any]:
         here = {"url": self.url, "title": "Shop"}

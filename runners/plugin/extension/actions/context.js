@@ -2,7 +2,7 @@
 import { now, waitUntil } from "../clock.js";
 import { ActionFailed, invalidTaskTab, isCode } from "../failures.js";
 import { RESERVE_MS } from "../input/strategy.js";
-import { refuseOtherOrigin, refuseOwnPage } from "../own_pages.js";
+import { originOf, refuseOtherOrigin, refuseOwnPage } from "../own_pages.js";
 import { waitForNavigation } from "../tab/navigation.js";
 
 const FRAMES = { format: "jpeg", quality: 1, maxWidth: 16, maxHeight: 16, everyNthFrame: 1000 };
@@ -11,12 +11,16 @@ const EVENT_MS = 300; // between the end of a navigation without a page and the 
 const GRACE_MS = 100;
 const CLOSING_MS = 300; // until Chrome says that a tab was closed
 const POLL_MS = 20;
+const MAX_ORIGINS = 20;
 
 export class ActionContext {
   // `parts`: {cdp, pages, tasks, connection, isOwn, withoutOverlay}; `deadline` is a time of performance.now().
   constructor(parts, { taskId, taskTitle = "", upload = null, files = [], expectedOrigin = "" }, deadline) {
-    Object.assign(this, parts, { taskId, taskTitle, upload, files, deadline, tab: null, isOver: false });
-    this.checkAddress = (url) => refuseOwnPage(url, this.isOwn);
+    Object.assign(this, parts, { taskId, taskTitle, upload, files, deadline, tab: null, isOver: false, origins: new Set() });
+    this.checkAddress = (url) => {
+      refuseOwnPage(url, this.isOwn);
+      this.note(url);
+    };
     this.checkInput = (url) => { // before input to the page of this URL
       this.checkAddress(url);
       refuseOtherOrigin(url, expectedOrigin);
@@ -57,6 +61,19 @@ export class ActionContext {
     }
   }
 
+  // Note that the action worked on the page of this URL: the server refuses those that its caller may not read.
+  note(url) {
+    const origin = originOf(url);
+    const place = /^https?:/.test(origin) ? origin : url.slice(0, url.indexOf(":") + 1).slice(0, 30);
+    if (place && this.origins.size < MAX_ORIGINS) this.origins.add(place);
+  }
+
+  // The origins of the pages on which the action worked, with that which the tab shows now.
+  async pageOrigins() {
+    this.note(await this.tab?.url().catch(() => "") ?? "");
+    return [...this.origins];
+  }
+
   // The action has ended: what may still go on in it sends no input any more.
   finish() {
     this.isOver = true;
@@ -66,7 +83,7 @@ export class ActionContext {
   // Throw INVALID_TARGET if a frame shows a page of the product, because input could reach it there.
   async checkFrames() {
     const frames = await chrome.webNavigation.getAllFrames({ tabId: this.tab.id });
-    for (const { url } of frames ?? []) if (/^(https?|blob):/.test(url)) this.checkAddress(url);
+    for (const { url } of frames ?? []) if (/^(https?|blob):/.test(url)) refuseOwnPage(url, this.isOwn);
   }
 
   // Wait shortly for the downloads that the last input may have started; return what the page did by itself.

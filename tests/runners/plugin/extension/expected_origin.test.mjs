@@ -53,3 +53,10 @@ for (const [name, work] of Object.entries(WORK)) {
     }
   });
 }
+
+test("an action names the origins of all pages on which it worked, and of that which the tab shows then", async () => {
+  const context = new ActionContext({ isOwn: () => false }, { taskId: "t" }, performance.now() + 3000);
+  for (const url of ["http://192.168.0.1/admin?x", "about:blank", `${SHOP}/a`, `${SHOP}/b`]) context.checkAddress(url);
+  context.tab = { url: async () => "https://bank.example/" };
+  assert.deepEqual(await context.pageOrigins(), ["http://192.168.0.1", "about:", SHOP, "https://bank.example"]);
+});
