@@ -206,7 +206,7 @@ class PluginSocket:
         """Handle the browser's messages until it disconnects."""
         while True:
             event = await self._socket.receive()
-            if not self._budget.take():
+            if not self._budget.take(len(str(event["text"]))):
                 raise CloseSocket(FLOOD, "too many messages")
             text = _text_of(event)
             self._received_at = asyncio.get_running_loop().time()

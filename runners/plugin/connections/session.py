@@ -11,6 +11,7 @@ from runners.actions.catalogue import ACTIONS, SWITCH_TAB, TASK_START
 from runners.plugin.connections.hub import PluginConnection, PluginHub
 from runners.plugin.messaging.calls import ActionCall
 from runners.plugin.protocol.browser_state import BrowserState
+from runners.plugin.protocol.flood import RecordBudget
 from runners.plugin.protocol.messages import ack, refusal
 
 INVALID_TASK_TAB = "INVALID_TASK_TAB"
@@ -26,6 +27,7 @@ class PluginSession:
 
     def __init__(self, connection: PluginConnection, hub: PluginHub) -> None:
         self._connection, self._hub = connection, hub
+        self._ignored = RecordBudget()
 
     # --- what it has open -------------------------------------------------------------------------
 
@@ -95,10 +97,14 @@ class PluginSession:
     async def _ignore(
         self, message: Message, call: ActionCall | None, reason: str
     ) -> dict[str, Any]:
-        await in_thread(self._record_ignored, message, call, reason)
+        omitted = self._ignored.take()
+        if omitted is not None:
+            await in_thread(self._record_ignored, message, call, reason, omitted)
         return ack(message["id"])
 
-    def _record_ignored(self, message: Message, call: ActionCall | None, reason: str) -> None:
+    def _record_ignored(
+        self, message: Message, call: ActionCall | None, reason: str, omitted: int
+    ) -> None:
         principal = self._connection.principal
         details = {
             "actionId": message["actionId"],
@@ -108,6 +114,8 @@ class PluginSession:
         }
         if call is not None and reason != "unknown":
             details["action"] = call.name
+        if omitted:
+            details["notRecorded"] = omitted  # results that were ignored since the last record
         event = AuditEvent(
             "plugin.result_ignored",
             principal.id,

@@ -6,26 +6,50 @@ import time
 from collections.abc import Callable
 
 PER_SECOND, BURST = 200, 400  # messages of one connection
+BYTES_PER_SECOND, BYTES_BURST = 4 * 1024 * 1024, 8 * 1024 * 1024  # of one connection
 CONNECTIONS, CONNECTIONS_S = 2, 1.0  # of one browser within a second
 Clock = Callable[[], float]
 
 
 class MessageBudget:
-    """A token bucket: BURST messages at once, then PER_SECOND."""
+    """Two token buckets: BURST messages at once, then PER_SECOND, and the same of their bytes."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._left, self._at = float(BURST), clock()
+        self._left, self._bytes, self._at = float(BURST), float(BYTES_BURST), clock()
 
-    def take(self) -> bool:
-        """Count a message; return False if it is one too many."""
+    def take(self, size: int) -> bool:
+        """Count a message of this size; return False if it is one too many."""
         now = self._clock()
         self._left = min(BURST, self._left + (now - self._at) * PER_SECOND)
+        self._bytes = min(BYTES_BURST, self._bytes + (now - self._at) * BYTES_PER_SECOND)
         self._at = now
-        if self._left < 1:
+        if self._left < 1 or self._bytes < size:
             return False
         self._left -= 1
+        self._bytes -= size
         return True
+
+
+class RecordBudget:
+    """At most PER_MINUTE records of one kind within a minute; the others are counted."""
+
+    PER_MINUTE = 10
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._since, self._recorded, self._omitted = clock(), 0, 0
+
+    def take(self) -> int | None:
+        """Return None if a record is one too many, else how many were before it since the last."""
+        if self._clock() - self._since >= 60:
+            self._since, self._recorded = self._clock(), 0
+        if self._recorded >= self.PER_MINUTE:
+            self._omitted += 1
+            return None
+        self._recorded += 1
+        omitted, self._omitted = self._omitted, 0
+        return omitted
 
 
 class ConnectionBudget:

@@ -1,0 +1,22 @@
+"""The limits of what one browser may send."""
+
+from __future__ import annotations
+
+from runners.plugin.protocol.flood import BYTES_BURST, MessageBudget, RecordBudget
+
+
+def test_large_messages_use_up_the_budget_of_bytes_which_grows_again() -> None:
+    now = 0.0
+    budget = MessageBudget(lambda: now)
+    assert budget.take(BYTES_BURST)
+    assert not budget.take(1024)
+    now = 1.0
+    assert budget.take(1024)
+
+
+def test_ten_records_a_minute_are_written_and_the_others_counted() -> None:
+    now = 0.0
+    budget = RecordBudget(lambda: now)
+    assert [budget.take() for _ in range(13)] == [0] * 10 + [None] * 3
+    now = 60.0
+    assert [budget.take(), budget.take()] == [3, 0]
