@@ -17,6 +17,7 @@ from tests.support.agent.agent_goals import execute_run, tool_results
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
+from tests.support.runs.waiting import wait_until
 
 pytest_plugins = [
     "tests.support.workspace.workspace_fixtures",
@@ -41,12 +42,18 @@ def lose_worker_at_click(
     reply; return the run after another lease.
     """
 
+    def end_leases() -> list[str]:
+        return [
+            run_id
+            for row in Worker.objects.filter(lost_at__isnull=True)
+            for run_id in end_leases_of_worker(row.id, beat=row.beat, reason="lost in a test")
+        ]
+
     def do(kept: PluginReply | None) -> Run:
         def lose(action: PluginAction) -> PluginReply:
             if kept is not None:
                 browser.kept[action.action_id] = kept
-            for row in Worker.objects.filter(lost_at__isnull=True):
-                end_leases_of_worker(row.id, beat=row.beat, reason="lost in a test")
+            wait_until(end_leases)  # a heartbeat in between keeps the worker
             Worker.objects.update(lost_at=None)
             return CLICKED
 
