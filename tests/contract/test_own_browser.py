@@ -91,7 +91,8 @@ def test_the_person_at_the_browser_takes_over_gives_back_and_stops(
     assert browser.request("resume", taskId=task_id)["error"]["code"] == "CONFLICT"
     assert browser.request("stop", taskId=task_id)["result"]["status"] == "completed"
     assert Run.objects.get().status == "canceled"
-    acted = [dict(one.data) for one in Task.objects.get().events.filter(type="personActed")]
+    events = Task.objects.get().events.filter(type="personActed").order_by("seq")
+    acted = [dict(one.data) for one in events]
     assert [{**one, "by": ""} for one in acted] == [{"by": "", "clicks": 1}, {"by": "", "keys": 3}]
     assert statuses(browser) == ["running", "takeover", "running", "completed"]
 

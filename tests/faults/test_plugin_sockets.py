@@ -46,6 +46,7 @@ def connect(web: WebProcess, **credential: str) -> Iterator[ProtocolBrowser]:
             except OSError:
                 web.process.popen.poll()
                 continue
+            browser.perform = lambda action: {"result": CLICKED}
             browser.activate(**credential)
             yield browser
             return
@@ -101,7 +102,6 @@ def test_an_action_waits_for_a_browser_that_connects_again(
     assert connected_clients().count() == 1  # nobody could record its end
     waiting = start_action(browser.session["clientId"])
     with connect(second, **secret_of(browser.session)) as again:
-        again.perform = lambda action: {"result": CLICKED}
         assert waiting.result(60).result == CLICKED
         assert len(again.actions) == 1
 
@@ -134,5 +134,4 @@ def test_browsers_connect_again_after_an_outage_of_redis(installation: FaultInst
         assert browser.close_code() == 1001
         installation.redis.start()
     with connect(web, **secret_of(browser.session)) as again:
-        again.perform = lambda action: {"result": CLICKED}
         assert start_action(again.session["clientId"]).result(20).result == CLICKED
