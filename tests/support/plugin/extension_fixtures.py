@@ -40,7 +40,7 @@ class ExtensionTask:
         """Open the task's tab."""
         self.url = url
         answer = self.perform("task_start", {"url": url, **params})
-        assert answer["status"] == "success", answer
+        assert answer["status"] == "success", answer.get("error", answer)
         self.tab_id = answer["result"]["tabId"]
         return answer
 
@@ -51,7 +51,7 @@ class ExtensionTask:
     def __call__(self, name: str, **params: Any) -> dict[str, Any]:
         """Perform an action that must succeed; return its result, with its warnings if any."""
         answer = self.perform(f"browser_{name}", {"tabId": self.tab_id, **params})
-        assert answer["status"] == "success", answer
+        assert answer["status"] == "success", answer.get("error", answer)
         warnings = {"warnings": answer["warnings"]} if "warnings" in answer else {}
         return {**answer["result"], **warnings}
 
