@@ -54,12 +54,16 @@ class VisiblePage:
         until = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < until:
             for text, node in self._overlay_nodes():
-                if text == label:
+                if text == label and not self._is_disabled(node):
                     quad = self.page.send("DOM.getBoxModel", nodeId=node)["model"]["content"]
                     self.screen.click(self.page, sum(quad[0::2]) / 4, sum(quad[1::2]) / 4)
                     return
             time.sleep(0.02)
         raise AssertionError(f"no button {label!r}: {self.overlay_texts()}")
+
+    def _is_disabled(self, node: int) -> bool:
+        attributes: list[str] = self.page.send("DOM.getAttributes", nodeId=node)["attributes"]
+        return "disabled" in attributes[0::2]
 
     def _overlay_nodes(self) -> list[tuple[str, int]]:
         document = self.page.send("DOM.getDocument", depth=-1, pierce=True)["root"]
