@@ -55,7 +55,7 @@ TRANSPORTS = (
     ),
     Guard(
         "plugin-old-secret",
-        "A secret that the browser has replaced connects nobody",
+        "A secret that the browser has replaced is refused",
         Patch(
             _REGISTRY,
             old="    rows.filter(previous_digest__isnull=False).update(previous_digest=None)\n",

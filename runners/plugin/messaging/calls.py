@@ -30,7 +30,7 @@ class ActionCall:
     Attributes:
         tab_id: the tab that the action names.
         reply_to: the channel of the process that waits.
-        has_ended: nobody waits for it any more.
+        has_ended: no caller waits for it any more.
     """
 
     action_id: str
