@@ -248,6 +248,16 @@ def test_a_page_that_cannot_be_opened_is_named_without_the_debugger_too(
     assert own_task.start(page_server.url("/plain"), reuseExistingTab=True)["result"]["url"]
 
 
+def test_a_page_that_has_not_loaded_can_be_left_without_the_debugger(
+    own_task: ExtensionTask, page_server: PageServer
+) -> None:
+    page_server.add("/late-image", html("late", delay=5.0))
+    refuse_debugger(own_task.browser, "Cannot access this tab: the policy does not allow it.")
+    own_task("click", xpath="//button")  # finds out that the debugger is lost
+    own_task.start(page_server.add("/loads", "<title>L</title><img src=/late-image>"))
+    assert own_task.start(page_server.url("/plain"), reuseExistingTab=True)["result"]["title"]
+
+
 def test_an_empty_page_can_be_read(extension_task: ExtensionTask) -> None:
     started = extension_task.perform("task_start", {})
     extension_task.tab_id = started["result"]["tabId"]

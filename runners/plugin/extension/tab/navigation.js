@@ -40,7 +40,7 @@ export async function openAddress(context, url, end) {
 }
 
 async function navigateByDebugger({ tab, cdp }, url, ms) {
-  const end = nextNavigation(tab.id, ms);
+  const end = nextNavigation(tab.id, await shownDocument(tab.id), ms);
   let answer;
   try {
     answer = await cdp.send(tab.id, "Page.navigate", { url });
@@ -59,17 +59,25 @@ async function navigateByDebugger({ tab, cdp }, url, ms) {
 
 // Without the debugger, Chrome says only that a navigation has led to a document or has failed.
 async function navigateByTab({ tab }, url, ms) {
-  const end = nextNavigation(tab.id, ms);
+  const end = nextNavigation(tab.id, await shownDocument(tab.id), ms);
   await chrome.tabs.update(tab.id, { url });
   const error = await end;
   if (error) throw navigationFailure(error, url);
 }
 
+// The id of the document that a tab shows now; undefined if Chrome does not say it.
+async function shownDocument(tabId) {
+  const frame = await chrome.webNavigation.getFrame({ tabId, frameId: 0 }).catch(() => null);
+  return frame?.documentId;
+}
+
 // Resolves at the end of the next navigation of the tab: with "" if it leads to a document, else with the browser's error.
-function nextNavigation(tabId, ms) {
+// Leaving a document that has not loaded completely is an error of that document, `left`, and not of the navigation.
+function nextNavigation(tabId, left, ms) {
   const { onCommitted, onErrorOccurred } = chrome.webNavigation;
   return new Promise((resolve) => {
-    const listen = (details) => details.tabId === tabId && details.frameId === 0 && end(details.error ?? "");
+    const isOfLeft = ({ error, documentId }) => Boolean(error && documentId) && documentId === left;
+    const listen = (details) => details.tabId === tabId && details.frameId === 0 && !isOfLeft(details) && end(details.error ?? "");
     const end = (error) => {
       onCommitted.removeListener(listen);
       onErrorOccurred.removeListener(listen);
