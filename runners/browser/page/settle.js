@@ -4,8 +4,9 @@ const LONGEST_CHANGE_MS = 1000; // changes are ignored after this, because some 
 const STABLE_MS = 500;
 const EMPTY_QUIET_MS = 400;
 
-// Not setTimeout, because a page that clears all timer ids would clear this one too.
-const sleep = (ms) => scheduler.postTask(() => {}, { delay: ms });
+// Not setTimeout, because a page that clears all timer ids would clear this one too. The browser extension has a timer of
+// its own for tabs that are not shown, whose tasks run once a second.
+const sleep = (ms) => globalThis.continuitySleep?.(ms) ?? scheduler.postTask(() => {}, { delay: ms });
 const nextTask = () => scheduler.postTask(() => {}, { priority: "user-blocking" });
 const now = () => performance.now();
 const isTrueInPage = (question) => !dispatch(document, new Event(`__TOKEN__${question}`, { cancelable: true }));

@@ -10,6 +10,7 @@ const WORLD = "continuity";
 const LOST_MS = 100; // for the answer of a document that was replaced, which may be on its way
 const CHECK_MS = 50;
 const MAX_DOCUMENTS = 8;
+const LONGEST_TIMER_MS = 500; // of a page script, that the service worker runs for it
 const CONTEXT_LOST = /frame (with id \S+ )?was removed|no frame with id|no document with id|document (was|is) (replaced|inactive)|navigated|context was destroyed|cannot find context|context with specified id|promise was collected|could not find object|invalid remote object|frame for given id/i;
 const TAB_GONE = /no tab with id|tab was closed|target closed/i;
 const NOT_INJECTABLE = /cannot access contents|error page|must request permission|missing host permission/i;
@@ -21,8 +22,15 @@ const EMPTY_DOCUMENT = /^(about:|data:|blob:|chrome-error:)|^$/;
 // In the page: call an injected function, after the token of this browser's run was stored for it. `given` is JSON text,
 // because Chrome drops null values. An answer that is not there at once is sent as a message: while Chrome waits for the
 // promise of an injected script, the document does not finish loading.
-function callInjected(name, given, token, id) {
+//
+// Without the debugger, Chrome runs the timers of a tab that is not shown once a second: the service worker's are used.
+function callInjected(name, given, token, id, longestTimer) {
   globalThis.continuityToken ??= token;
+  globalThis.continuitySleep ??= (ms) => {
+    if (!document.hidden || ms > longestTimer) return undefined;
+    const inPage = () => scheduler.postTask(() => {}, { delay: ms });
+    return chrome.runtime.sendMessage({ type: "pageTimer", ms }).catch(inPage); // the service worker was stopped
+  };
   if (!globalThis[name]) return { isMissing: true };
   const calling = (async () => {
     try {
@@ -58,7 +66,7 @@ export class Pages {
     this.scripting = scripting;
     this.waiting = new Map(); // id of a call → {tabId, resolve}: its answer comes as a message
     this.lastId = 0;
-    runtime.onMessage.addListener((message, sender) => this._receive(message, sender));
+    runtime.onMessage.addListener((message, sender, answer) => this._receive(message, sender, answer));
   }
 
   // Call a function of page/*.js in a tab's document; `msLeft` is called again and again, so that it can change.
@@ -113,7 +121,7 @@ export class Pages {
     for (let attempt = 0; attempt < MAX_DOCUMENTS; attempt += 1) {
       const id = this.nextId();
       const commits = tab.commits.length;
-      const [injected, documentId] = await this._inject(tab, { func: callInjected, args: [name, JSON.stringify(given ?? null), token, id] }, name);
+      const [injected, documentId] = await this._inject(tab, { func: callInjected, args: [name, JSON.stringify(given ?? null), token, id, LONGEST_TIMER_MS] }, name);
       const answer = injected?.isStarted ? await this._answerOf(tab, id, documentId, commits) : injected;
       if (answer === null || answer === undefined) throw new ContextLost("the document was replaced during the call");
       if ("value" in answer) return answer.value ?? null;
@@ -145,10 +153,16 @@ export class Pages {
     });
   }
 
-  _receive(message, sender) {
-    if (message?.type !== "pageAnswer") return;
+  // Returns true if the answer comes later.
+  _receive(message, sender, answer) {
+    if (message?.type === "pageTimer") {
+      sleep(Math.min(Number(message.ms) || 0, LONGEST_TIMER_MS)).then(() => answer(null));
+      return true;
+    }
+    if (message?.type !== "pageAnswer") return false;
     const call = this.waiting.get(message.id);
     if (call && sender.tab?.id === call.tabId) call.resolve(message.answer);
+    return false;
   }
 
   // Returns what the injection returns, and the id of its document.

@@ -700,7 +700,7 @@ const QUIET_MS = 34; // two frames
 const LONGEST_CHANGE_MS = 1000; // changes are ignored after this, because some pages (a clock) never stop changing
 const STABLE_MS = 500;
 const EMPTY_QUIET_MS = 400;
-const sleep = (ms) => scheduler.postTask(() => {}, { delay: ms });
+const sleep = (ms) => globalThis.continuitySleep?.(ms) ?? scheduler.postTask(() => {}, { delay: ms });
 const nextTask = () => scheduler.postTask(() => {}, { priority: "user-blocking" });
 const now = () => performance.now();
 const isTrueInPage = (question) => !dispatch(document, new Event(`${globalThis.continuityToken}${question}`, { cancelable: true }));
