@@ -85,12 +85,16 @@ class ScreenshotTaken(ActionResult):
 
 
 class PageText(ActionResult):
-    """A page's text; a long text is only in the artifact, and `truncated` is true."""
+    """A page's text; a long text is only in the artifact, and `truncated` is true.
+
+    `page_type` is guessed from the markup; older extensions do not say it.
+    """
 
     artifact_id: str | None = Field(default=None, alias="artifactId")
     text: str | None = None
     markdown: str | None = None
     title: str | None = None
+    page_type: str | None = Field(default=None, alias="pageType", pattern="^[a-z]{1,32}$")
     content_length_bytes: int = Field(alias="contentLengthBytes")
     truncated: bool = False
 

@@ -38,7 +38,7 @@ async def read_in_own_browser(
     url: str, inputs: Mapping[str, Any], ctx: StepContext, *, group_title: str
 ) -> dict[str, Any]:
     """Open a URL in the task's tab and return the page as the tool `read_page` does, as far as the
-    browser actions show it: `pageType` is null.
+    browser actions show it.
 
     Raises:
         ToolFailed: The page cannot be opened or read.
@@ -62,9 +62,12 @@ async def read_in_own_browser(
         "content": None,
         "pageInfo": None,
     }
-    if extract.content:
+    if not extract.content:
+        page["pageType"] = ((await ctx.attempt(READABILITY.name, tab)).output or {}).get("pageType")
+    else:
         text = await ctx.call(READABILITY.name, tab)
         warnings += _warnings(text)
+        page["pageType"] = text.get("pageType")
         page["content"] = {"sections": list(_sections(str(text.get("markdown") or "")))}
         page["content"]["truncated"] = bool(text.get("truncated"))
         page["contentSections"] = len(page["content"]["sections"])
@@ -87,7 +90,7 @@ async def _page_info(
     page: Mapping[str, Any], tab: Mapping[str, Any], limit: int, ctx: StepContext
 ) -> dict[str, Any]:
     elements = (await ctx.call(DOM_INDEX.name, tab))["elements"]
-    named = {name: page[name] for name in ("url", "title")}
+    named = {"url": page["url"], "title": page["title"], "type": page["pageType"]}
     return {
         "page": named,
         "elements": elements[:limit],

@@ -43,7 +43,10 @@ async def browser_readability_extract(
         data = markdown.encode()
         is_truncated = page["content"]["truncated"]
         result = PageText(
-            title=page["title"] or None, contentLengthBytes=len(data), warnings=page["warnings"]
+            title=page["title"] or None,
+            pageType=page["pageType"],
+            contentLengthBytes=len(data),
+            warnings=page["warnings"],
         )
         if is_inline(TEXT_LIMIT_BYTES + 1 if is_truncated else len(data)):
             return result.model_copy(update={"markdown": markdown}).as_output()

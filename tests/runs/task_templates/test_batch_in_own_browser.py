@@ -46,7 +46,7 @@ def test_a_batch_is_read_in_one_tab_of_a_group_that_is_closed_at_the_end(
     section = {"heading": "Shop", "level": 1, "text": "Tea and coffee."}
     assert first["content"] == {"sections": [section], "truncated": False}
     assert first["pageInfo"]["elements"][0]["text"] == "Items"
-    assert (first["httpStatus"], first["elementCount"], first["pageType"]) == (200, 4, None)
+    assert (first["httpStatus"], first["elementCount"], first["pageType"]) == (200, 4, "list")
     starts = [action.params for action in browser.sent if action.name == "task_start"]
     assert {one["groupTitle"] for one in starts} == {"Continuity: 2 pages"}
     assert all(one["reuseExistingTab"] for one in starts)

@@ -124,6 +124,7 @@ class ScriptedBrowser:
                 "title": "Shop",
                 "markdown": "# Shop\n\nTea and coffee.",
                 "text": "Shop Tea and coffee.",
+                "pageType": "list",
                 "contentLengthBytes": 23,
                 "truncated": False,
             },

@@ -57,7 +57,8 @@ export async function readabilityExtract(context, { tabId }) {
   if (page.content.truncated || data.length > TEXT_LIMIT_BYTES) {
     throw readabilityTooLarge(`The page's text has more than ${TEXT_LIMIT_BYTES} bytes.`, { limitBytes: TEXT_LIMIT_BYTES });
   }
-  const result = { title: page.title || undefined, contentLengthBytes: data.length, truncated: false, warnings: page.warnings };
+  const { title, pageType, warnings } = page;
+  const result = { title: title || undefined, pageType, contentLengthBytes: data.length, truncated: false, warnings };
   if (data.length < INLINE_LIMIT_BYTES) return resultOf({ ...result, markdown });
   return resultOf({ ...result, truncated: true, upload: await store(context, data, "page.md", "text/markdown") });
 }

@@ -133,3 +133,15 @@ def test_a_text_in_a_closed_root_that_comes_during_the_wait_is_seen(start: Any) 
         "box.attachShadow({mode: 'closed'}).innerHTML = 'Closed word' }, 400)</script><p>Text"
     )
     assert page("wait_for_text", text="closed word", timeoutMs=5000)["found"] is True
+
+
+@pytest.mark.parametrize(
+    ("markup", "kind"),
+    [
+        ("<form><input name=u><input type=password></form>", "login"),
+        ("<table>" + "<tr><td>a<td>b" * 8 + "</table>", "table"),
+        ("<h1>Hello</h1>", "page"),
+    ],
+)
+def test_the_text_of_a_page_comes_with_its_type(start: Any, markup: str, kind: str) -> None:
+    assert start(markup)("readability_extract")["pageType"] == kind
