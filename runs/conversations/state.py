@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from decisions.audit.record import AuditEvent, record
 from runners.plugin.messaging.notices import send_task_status
+from runs.admission.browser_wait import waits_of_tasks
 from runs.conversations.log import append_events
 from runs.events.types import EventType
 from runs.lifecycle.changes import NewEvent
@@ -77,10 +78,14 @@ def move_task(
     )
     task.status = to
     if task.selected_client_id is not None:
-        inform = partial(
-            send_task_status, task.selected_client_id, task.id, to.value, title=task.title
-        )
+        inform = partial(_inform_browser, task.selected_client_id, task.id, to, task.title)
         transaction.on_commit(inform, robust=True)
+
+
+def _inform_browser(client_id: str, task_id: str, status: TaskStatus, title: str) -> None:
+    """Send a person's own browser the status of a task, and what the task waits for."""
+    waits = waits_of_tasks([task_id]) if status == TaskStatus.ONGOING else {}
+    send_task_status(client_id, task_id, status.value, title=title, waits_for=waits.get(task_id))
 
 
 def idle_status(task: Task) -> TaskStatus:

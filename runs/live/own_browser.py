@@ -18,6 +18,7 @@ from decisions.identity.principals import Principal
 from runners.models import PluginClient
 from runners.own_browsers import own_browsers
 from runners.targets.targets import Caller
+from runs.admission.browser_wait import waits_of_tasks
 from runs.conversations import services
 from runs.conversations.errors import TaskNotFound
 from runs.live.activity import PersonActivity, record_activity
@@ -81,7 +82,7 @@ def take_over_from_browser(
     repeat.
 
     Args:
-        reason: input, button or debugger_canceled; for the log.
+        reason: input, button, debugger_canceled or overlay_removed; for the log.
         counts: what the person did so far, as `record_browser_activity`.
 
     Raises:
@@ -158,16 +159,19 @@ def record_browser_activity(
 
 
 def tasks_of_browser(*, principal: Principal, client_id: str) -> list[dict[str, Any]]:
-    """Return {taskId, status, title, tabIds} of the tasks that act in a browser and go on, those
-    that a person has taken over and those with unfinished runs first.
+    """Return {taskId, status, title, tabIds, waitsFor?} of the tasks that act in a browser and go
+    on, those that a person has taken over and those with unfinished runs first.
     """
     unfinished = Run.objects.filter(task_id=OuterRef("id"), ended_at__isnull=True)
-    tasks = _tasks(principal, client_id).annotate(is_unfinished=Exists(unfinished))
-    rows = tasks.filter(Q(status__in=_ACTIVE) | Q(is_unfinished=True))
+    annotated = _tasks(principal, client_id).annotate(is_unfinished=Exists(unfinished))
+    rows = annotated.filter(Q(status__in=_ACTIVE) | Q(is_unfinished=True))
     taken_over_first = Case(When(status=TaskStatus.TAKEOVER, then=0), default=1)
+    tasks = list(rows.order_by(taken_over_first, "-is_unfinished", "-updated_at")[:MAX_TASKS])
+    waits = waits_of_tasks([task.id for task in tasks if task.status == TaskStatus.ONGOING])
     return [
         {"taskId": task.id, "status": task.status, "title": task.title, "tabIds": []}
-        for task in rows.order_by(taken_over_first, "-is_unfinished", "-updated_at")[:MAX_TASKS]
+        | ({"waitsFor": waits[task.id]} if task.id in waits else {})
+        for task in tasks
     ]
 
 

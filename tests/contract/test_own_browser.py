@@ -51,12 +51,15 @@ def start(api: httpx.Client, **fields: Any) -> dict[str, Any]:
 
 def statuses(browser: ProtocolBrowser) -> list[str]:
     """Return the task statuses that the browser was sent."""
+    return [message["status"] for message in status_messages(browser)]
+
+
+def status_messages(browser: ProtocolBrowser) -> Frames:
+    """Return the messages about the status of a task that the browser was sent."""
     found = []
     while not browser.received.empty():
-        message = browser.received.get()
-        if message["type"] == "task_status":
-            found.append(message["status"])
-    return found
+        found.append(browser.received.get())
+    return [message for message in found if message["type"] == "task_status"]
 
 
 def test_an_agent_works_in_the_browser_of_its_caller(
@@ -75,6 +78,24 @@ def test_an_agent_works_in_the_browser_of_its_caller(
     assert (content.content, content.headers["Content-Type"]) == (pages.data, "image/jpeg")
     assert {one["taskTitle"] for one in browser.actions} == {"Look."}
     assert statuses(browser) == ["running", "ongoing"]
+
+
+def test_the_browser_is_sent_what_its_task_waits_for(
+    model: ModelServer, api: httpx.Client, worker: WorkerProcess, scripted: Any
+) -> None:
+    browser, _ = scripted
+    model.script = [OPEN, Turn("", [Call("browser_click", {"tabId": TAB, "clickId": 3}, "buy")])]
+    start(api)
+    worker.work()
+    running, ongoing = status_messages(browser)
+    assert (ongoing["status"], "waitsFor" in running) == ("ongoing", False)
+    assert ongoing["waitsFor"] == {
+        "type": "confirmation",
+        "act": "submit",
+        "tool": "browser_click",
+        "host": "shop.example",
+        "element": 'button "Buy" submits',
+    }
 
 
 def test_the_person_at_the_browser_takes_over_gives_back_and_stops(

@@ -7,6 +7,7 @@ import { consume, forget } from "./expected_input.js";
 import { addPort, askFrames, isTopFrame, portsOf, receiveAnswer, removePort, tabsWithPorts, tell, tellFrames } from "./takeover/frame_ports.js";
 import { PointerMoves } from "./takeover/pointer_moves.js";
 import { TaskControl } from "./takeover/task_control.js";
+import { waitTexts } from "./takeover/wait_texts.js";
 
 const CONCEAL_MS = 500; // a page that hangs does not answer
 const CANCELED = "canceled_by_user"; // the button of the banner that names the extension as the debugger of the browser
@@ -45,7 +46,8 @@ export class TaskUi {
     this.control = control ?? new TaskControl({ connection, onChange: (taskId) => this.changed(taskId) });
     this.moves = new PointerMoves();
     this.ready = Promise.all([this.control.loaded, tasks.ready]);
-    this.watched = new Set(); // the tasks whose tabs have the content scripts
+    this.shown = new Set(); // the tasks whose tabs have the content scripts
+    this.losses = []; // {taskId, port} of each document that has removed its overlay too often
     this.connectionStatus = { isPaired: false, isConnected: false };
   }
 
@@ -74,7 +76,7 @@ export class TaskUi {
 
   async tabAdded(taskId, tabId) {
     if (this.control.get(taskId)?.actingTab === "") this.control.actionStarted(taskId, tabId);
-    if (!this.isWatched(taskId)) return; // `changed` does it when an action starts
+    if (!this.control.isShown(taskId)) return; // `changed` does it when an action starts
     await registerContentScripts();
     await injectContentScripts(tabId);
   }
@@ -86,7 +88,7 @@ export class TaskUi {
     port.onMessage.addListener(keep);
     await this.ready;
     const taskId = await this.tasks.taskOf(tabId);
-    if (!taskId || !this.isWatched(taskId)) {
+    if (!taskId || !this.control.isShown(taskId)) {
       dismiss(port);
       return;
     }
@@ -103,6 +105,21 @@ export class TaskUi {
     else if (message.type === "input") this.receiveInput(tabId, message);
     else if (message.type === "resume") this.resumeTab(tabId);
     else if (message.type === "stop") this.stopTab(tabId);
+    else if (message.type === "overlayLost" && isTopFrame(port)) this.loseOverlay(port, message);
+  }
+
+  // A page has removed the overlay too often: the person takes over, and goes on in the popup. `isKnown`: they have done so.
+  async loseOverlay(port, { isKnown }) {
+    const taskId = await this.tasks.taskOf(port.sender.tab.id);
+    if (!taskId) return;
+    this.losses = [...this.losses.filter(isOpen), { taskId, port }];
+    port.onDisconnect.addListener(() => this.showBadge());
+    this.showBadge();
+    if (!isKnown && this.isWatched(taskId)) await this.control.takeOver(taskId, "overlay_removed");
+  }
+
+  isOverlayLost(taskId) {
+    return this.losses.some((loss) => loss.taskId === taskId && isOpen(loss));
   }
 
   // Whether the event is the extension's own is decided before anything is awaited: events arrive in their order.
@@ -151,23 +168,23 @@ export class TaskUi {
     return this.control.isWatched(taskId);
   }
 
-  // Show the state of a task in its tabs. The content scripts run only while a task is worked on.
+  // Show the state of a task in its tabs. The content scripts run only while a task is worked on or waits for a person.
   async changed(taskId) {
     this.showBadge();
-    if (this.isWatched(taskId) !== this.watched.has(taskId)) await this.watchAgain(taskId);
+    if (this.control.isShown(taskId) !== this.shown.has(taskId)) await this.showAgain(taskId);
     for (const tabId of tabsWithPorts()) {
       const owner = await this.tasks.taskOf(tabId);
-      if (owner === taskId && this.isWatched(taskId)) tellFrames(tabId, this.stateFor(taskId, tabId));
+      if (owner === taskId && this.control.isShown(taskId)) tellFrames(tabId, this.stateFor(taskId, tabId));
       else if (!owner || owner === taskId) release(tabId);
     }
   }
 
-  async watchAgain(taskId) {
-    if (this.watched.delete(taskId)) {
-      if (!this.watched.size) await unregisterContentScripts();
+  async showAgain(taskId) {
+    if (this.shown.delete(taskId)) {
+      if (!this.shown.size) await unregisterContentScripts();
       return;
     }
-    this.watched.add(taskId);
+    this.shown.add(taskId);
     await registerContentScripts();
     for (const tabId of await this.tasks.tabsOf(taskId)) await injectContentScripts(tabId);
   }
@@ -177,25 +194,32 @@ export class TaskUi {
     const state = this.control.shownIn(taskId, tabId);
     return {
       type: "state",
+      taskId,
       state,
-      watch: { idle: "off", takeover: "counting" }[state] ?? "watching",
+      watch: { idle: "off", waiting: "off", takeover: "counting" }[state] ?? "watching",
       title: task?.title ?? "",
       isBusy: state === "takeover" && task.actingTab !== null,
       waits: ["resume", "stop"].includes(task?.waits),
+      wait: waitTexts(task?.waitsFor),
       problem: problemText(task?.problem),
     };
   }
 
   // The tasks that the popup shows.
   list() {
-    const watched = [...this.control.all].filter(([taskId]) => this.isWatched(taskId));
-    return watched.map(([taskId, { title, isTaken, problem }]) => ({ taskId, title, isTaken, problem: problemText(problem) }));
+    const shown = [...this.control.all].filter(([taskId]) => this.control.isShown(taskId));
+    return shown.map(([taskId, { title, isTaken, waitsFor, problem }]) => ({
+      taskId, title, isTaken, wait: this.isWatched(taskId) ? null : waitTexts(waitsFor), isOverlayLost: this.isOverlayLost(taskId),
+      problem: problemText(problem),
+    }));
   }
 
   showBadge() {
     showBadge({ ...this.connectionStatus, tasks: this.list() });
   }
 }
+
+const isOpen = ({ port }) => portsOf(port.sender.tab.id).includes(port);
 
 function release(tabId) {
   for (const port of portsOf(tabId)) {

@@ -25,15 +25,21 @@ def send_to_client(client_id: str, message: Mapping[str, Any]) -> bool:
 
 
 def send_task_status(
-    client_id: str, task_id: str, status: str, *, title: str = "", detail: str = ""
+    client_id: str,
+    task_id: str,
+    status: str,
+    *,
+    title: str = "",
+    waits_for: Mapping[str, str] | None = None,
 ) -> bool:
     """Send a browser the status of a task that works in it, for its overlay; return whether the
     browser is connected.
 
     Args:
         status: of the task, or `removed` when the task no longer works in this browser.
+        waits_for: what it waits for from a person (`WAITS_FOR` of the protocol).
     """
-    texts = {"title": title[:200], "detail": detail[:500]}
-    named = {name: text for name, text in texts.items() if text}
+    fields = {"title": title[:200], "waitsFor": waits_for}
+    named = {name: value for name, value in fields.items() if value}
     message = {"kind": "task_status", "taskId": task_id, "status": status, **named}
     return send_to_client(client_id, message)

@@ -28,6 +28,7 @@ TITLE_LENGTH, URL_LENGTH = 512, 2048  # the extension shortens longer ones
 MAX_WINDOWS, MAX_GROUPS, MAX_TABS = 200, 500, 2000
 MAX_NAVIGATIONS = 20
 MAX_ORIGINS = 21
+WAIT_CHARS = 300
 UPLOAD_MAX_BYTES = 25 * 1024 * 1024
 
 _PRINTABLE = "^[^\\u0000-\\u001f\\u007f]*$"
@@ -181,7 +182,7 @@ FROM_CLIENT: Mapping[str, Schema] = {
         "takeover",
         ["id", "taskId", "reason"],
         taskId=_ID,
-        reason={"enum": ["input", "button", "debugger_canceled"]},
+        reason={"enum": ["input", "button", "debugger_canceled", "overlay_removed"]},
         counts=_COUNTS,
     ),
     "resume": _message("resume", ["id", "taskId"], taskId=_ID, counts=_COUNTS),
@@ -204,6 +205,24 @@ _EVENT_VALIDATORS = {kind: compile_schema(schema) for kind, schema in TAB_EVENTS
 _STATUS: Schema = {
     "enum": ["created", "running", "ongoing", "takeover", "completed", "error", "removed"]
 }
+_WAIT_TEXT: Schema = {"type": "string", "maxLength": WAIT_CHARS}
+WAITS_FOR: Schema = closed(
+    {
+        "type": {"enum": ["confirmation", "answer"]},
+        "act": {
+            "description": "What is to be confirmed; call: a tool that is no browser action.",
+            "enum": [
+                *("submit", "click", "type", "key", "select", "drag", "upload", "dialog"),
+                *("act", "call"),
+            ],
+        },
+        "tool": _WAIT_TEXT,
+        "host": {**_WAIT_TEXT, "description": "Of the page on which the action is."},
+        "element": {**_WAIT_TEXT, "description": "As the observation of the page has it."},
+        "question": _WAIT_TEXT,
+    },
+    ["type"],
+)
 ACTIVATED: Schema = closed(
     {
         "clientId": _ID,
@@ -222,7 +241,9 @@ ACTIVATED: Schema = closed(
                     "status": _STATUS,
                     "title": {"type": "string"},
                     "tabIds": _list(_NUMBER, 1000),
-                }
+                    "waitsFor": WAITS_FOR,
+                },
+                ["taskId", "status", "title", "tabIds"],
             ),
             1000,
         ),
@@ -278,7 +299,7 @@ TO_CLIENT: Mapping[str, Schema] = {
         taskId=_ID,
         status=_STATUS,
         title={"type": "string"},
-        detail={"type": "string"},
+        waitsFor=WAITS_FOR,
     ),
     "ping": _message("ping", []),
     "pong": _message("pong", []),
@@ -295,6 +316,7 @@ PARTS: Mapping[str, Schema] = {
     "error": _ERROR,
     "upload": _UPLOAD,
     "file": _FILE,
+    "waitsFor": WAITS_FOR,
     "id": _ID,
     "number": _NUMBER,
 }

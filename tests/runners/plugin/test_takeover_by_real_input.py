@@ -69,6 +69,20 @@ def test_each_kind_of_real_input_takes_over(
 
 
 @pytest.mark.slow
+def test_a_touch_takes_over(task: VisibleTask) -> None:
+    # Of the test's own debugger, because the X server has no touch screen: the events are trusted,
+    # and the extension has not announced them.
+    task.page.send("Emulation.setTouchEmulationEnabled", enabled=True)
+    point = {"x": 400, "y": 300}
+    task.page.send("Input.dispatchTouchEvent", type="touchStart", touchPoints=[point])
+    takeover = task.sent("takeover")
+    assert (takeover["reason"], takeover["counts"]) == ("input", {"clicks": 1})
+    task.wait_for_overlay(TAKEN)
+    task.page.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    task.page.send("Emulation.setTouchEmulationEnabled", enabled=False)
+
+
+@pytest.mark.slow
 def test_a_movement_of_the_mouse_takes_over_without_a_count(task: VisibleTask) -> None:
     for _ in range(3):
         task.screen.do("mousemove_relative", 5, 4)

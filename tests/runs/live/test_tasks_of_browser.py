@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from decisions.identity.principals import Principal
 from runs.live import own_browser
-from runs.models import Task, TaskStatus
+from runs.models import Run, Task, TaskStatus
 from tests.support.browser.own_browser import pair
 
 NOW = datetime.now(UTC)
@@ -43,3 +44,17 @@ def test_a_task_that_a_person_has_taken_over_is_sent_first(principal: Principal)
     client_id = pair(principal).id
     add_tasks(principal, client_id, TaskStatus.TAKEOVER, TaskStatus.ONGOING, TaskStatus.ONGOING)
     assert listed(principal, client_id) == ["task_0", "task_2", "task_1"]
+
+
+def test_a_browser_is_sent_what_its_waiting_tasks_wait_for(
+    principal: Principal, make_run: Callable[..., Run]
+) -> None:
+    client_id = pair(principal).id
+    add_tasks(principal, client_id, TaskStatus.ONGOING, TaskStatus.ONGOING)
+    question = {"type": "answer", "question": "Which size?" * 100}
+    make_run(status="running", ready=False, waiting_for=question, task_id="task_0")
+    make_run(status="running", task_id="task_1")
+    tasks = own_browser.tasks_of_browser(principal=principal, client_id=client_id)
+    waits = {task["taskId"]: task.get("waitsFor") for task in tasks}
+    answer = {"type": "answer", "question": question["question"][:300]}
+    assert waits == {"task_0": answer, "task_1": None}

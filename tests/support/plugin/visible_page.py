@@ -36,8 +36,8 @@ class VisiblePage:
     page: DevTools
 
     def overlay_texts(self) -> list[str]:
-        """Return the visible texts of the overlay, which is in a closed shadow root."""
-        return [text for text, _ in self._overlay_nodes()]
+        """Return the visible texts of the overlay."""
+        return overlay_texts(self.page)
 
     def wait_for_overlay(self, text: str, seconds: float = WAIT_SECONDS) -> None:
         """Wait until the overlay shows a text; "" waits until it shows none."""
@@ -53,7 +53,7 @@ class VisiblePage:
         """Click a button of the overlay with the real mouse, once it accepts clicks."""
         until = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < until:
-            for text, node in self._overlay_nodes():
+            for text, node in _overlay_nodes(self.page):
                 if text == label and not self._is_disabled(node):
                     quad = self.page.send("DOM.getBoxModel", nodeId=node)["model"]["content"]
                     self.screen.click(self.page, sum(quad[0::2]) / 4, sum(quad[1::2]) / 4)
@@ -65,13 +65,19 @@ class VisiblePage:
         attributes: list[str] = self.page.send("DOM.getAttributes", nodeId=node)["attributes"]
         return "disabled" in attributes[0::2]
 
-    def _overlay_nodes(self) -> list[tuple[str, int]]:
-        document = self.page.send("DOM.getDocument", depth=-1, pierce=True)["root"]
-        found: list[tuple[str, int]] = []
-        for host in _nodes(document, lambda node: node.get("localName") == OVERLAY):
-            for root in host.get("shadowRoots", []):
-                found += list(_texts(root))
-        return found
+
+def overlay_texts(page: DevTools) -> list[str]:
+    """Return the visible texts of a page's overlay, which is in a closed shadow root."""
+    return [text for text, _ in _overlay_nodes(page)]
+
+
+def _overlay_nodes(page: DevTools) -> list[tuple[str, int]]:
+    document = page.send("DOM.getDocument", depth=-1, pierce=True)["root"]
+    found: list[tuple[str, int]] = []
+    for host in _nodes(document, lambda node: node.get("localName") == OVERLAY):
+        for root in host.get("shadowRoots", []):
+            found += list(_texts(root))
+    return found
 
 
 def _nodes(node: Node, is_it: Any) -> Iterator[Node]:

@@ -24,9 +24,20 @@
       this.port = null;
       const isOwn = (event) => Boolean(this.overlay?.host) && event.target === this.overlay.host;
       this.watch = new globalThis.ContinuityInputWatch({ report: (event) => this.send({ type: "input", ...event }), isOwn });
-      this.overlay = window === window.top ? new globalThis.ContinuityOverlay({ onPress: (name) => this.send({ type: name }) }) : null;
+      this.overlay = window === window.top ? this.newOverlay() : null;
+      this.isLossKnown = false;
       this.observer = new MutationObserver(() => this.restore());
       window.addEventListener("pageshow", (event) => event.persisted && this.connect()); // kept pages lose their connection
+    }
+
+    newOverlay() {
+      return new globalThis.ContinuityOverlay({ onPress: (name) => this.send({ type: name }), onLost: () => this.reportLoss() });
+    }
+
+    // A person who has the page since then knows it, and may let the task go on.
+    reportLoss() {
+      this.isLossKnown ||= this.overlay.state.state === "takeover";
+      this.send({ type: "overlayLost", isKnown: this.isLossKnown });
     }
 
     connect() {
@@ -34,6 +45,7 @@
       this.port = chrome.runtime.connect({ name: "overlay" });
       this.port.onMessage.addListener((message) => this.receive(message));
       this.port.onDisconnect.addListener(() => this.disconnected());
+      this.isNew = true; // nothing was received from this service worker
     }
 
     send(message) {
@@ -57,10 +69,25 @@
 
     show(message) {
       this.isTask = message.state !== "idle";
+      if (this.isTask && message.taskId !== this.taskId) this.beginTask(message.taskId);
       this.watch.set(message.watch);
       this.overlay?.show(message);
       this.observer.disconnect();
       if (this.isTask) this.observe();
+      this.overlay?.restore();
+      if (this.overlay?.isLost) this.rememberLoss(message);
+      this.isNew = false;
+    }
+
+    beginTask(taskId) {
+      this.taskId = taskId;
+      this.isLossKnown = false;
+      this.overlay?.startAnew();
+    }
+
+    rememberLoss({ state }) {
+      if (state === "takeover") this.isLossKnown = true;
+      if (this.isNew && this.isTask) this.reportLoss();
     }
 
     observe() {
@@ -72,9 +99,9 @@
     restore() {
       if (!this.isTask) return;
       this.watch.listen();
-      this.overlay?.restore();
       this.observer.disconnect();
-      this.observe();
+      this.observe(); // first, because the page may remove it again while it is put back
+      this.overlay?.restore();
     }
 
     // The service worker stopped: connecting starts it again. One that dismisses the frame has told it before.

@@ -4,7 +4,9 @@
 (() => {
   const XHTML = "http://www.w3.org/1999/xhtml";
   const TAG = "continuity-overlay";
-  const MAX_RESTORES = 20; // of a page that removes it again and again
+  // A page that removes it again and again is not fought without end: that would stop the page.
+  const MAX_RESTORES = 20;
+  const RESTORES_MS = 10_000;
   const STYLE = `
     :host {
       all: initial !important; position: fixed !important; inset: 0 !important; z-index: 2147483647 !important; display: block !important;
@@ -19,14 +21,15 @@
     [hidden] { display: none !important; }
     .frame { position: absolute; inset: 0; border: 3px solid var(--accent); opacity: .85; animation: breathe 2.4s ease-in-out infinite; }
     .takeover .frame { border-style: dashed; animation: none; }
+    .waiting .frame { display: none; }
     .panel { position: absolute; left: 50%; bottom: 24px; transform: translateX(-50%); display: flex; flex-wrap: wrap; align-items: center;
       gap: 10px 16px; width: max-content; max-width: min(640px, calc(100% - 24px)); padding: 12px 16px; border: 1px solid var(--line);
       border-radius: 14px; color: var(--ink); background: var(--ground); box-shadow: 0 6px 24px rgb(0 0 0 / .28); }
     .top .panel { bottom: auto; top: 24px; }
-    .takeover .panel { pointer-events: auto; }
+    .takeover .panel, .waiting .panel { pointer-events: auto; }
     .takeover.busy .panel { pointer-events: none; }
     .dot { flex: none; width: 10px; height: 10px; border-radius: 50%; background: var(--accent); animation: breathe 1.2s ease-in-out infinite; }
-    .takeover .dot { border-radius: 2px; animation: none; }
+    .takeover .dot, .waiting .dot { border-radius: 2px; animation: none; }
     .texts { flex: 1 1 200px; min-width: 0; }
     .heading { font-weight: 600; overflow-wrap: anywhere; display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }
     .hint { color: var(--quiet); font-size: 13px; overflow-wrap: anywhere; }
@@ -52,18 +55,19 @@
     return made;
   };
 
-  // `onPress("resume" | "stop")` is called when a person presses a button.
+  // `onPress("resume" | "stop")` is called when a person presses a button; `onLost()` once, when the page has removed the
+  // overlay too often: from then on this document is without it.
   class Overlay {
-    constructor({ onPress, text = (key, ...values) => chrome.i18n.getMessage(key, values) }) {
-      this.onPress = onPress;
-      this.text = text;
+    constructor({ onPress, onLost, text = (key, ...values) => chrome.i18n.getMessage(key, values) }) {
+      Object.assign(this, { onPress, onLost, text });
       this.state = { state: "idle" };
-      this.isConcealed = false;
-      this.restores = 0;
+      this.isConcealed = this.isLost = false;
+      this.restored = []; // when it was put back
       this.host = null;
     }
 
-    // Show a state: "idle" (nothing in the page), "hidden" (nothing to see), "ongoing" or "takeover".
+    // Show a state: "idle" (nothing in the page), "hidden" (nothing to see), "waiting" (for an approval or an answer),
+    // "ongoing" or "takeover".
     show(state) {
       const isNew = state.state !== this.state.state;
       this.state = state;
@@ -82,14 +86,35 @@
       this.isConcealed = false;
       if (this.state.state === "idle") return;
       this.place();
-      this.render();
+      if (this.host) this.render();
     }
 
-    // Put the overlay back that the page removed, or whose document it wrote anew.
+    // Put the overlay back that the page removed or moved, or whose document it wrote anew. The page may remove it at once.
     restore() {
-      if (this.isConcealed || this.state.state === "idle" || this.host?.isConnected || this.restores >= MAX_RESTORES) return;
-      this.restores += 1;
-      this.place();
+      const isShown = () => !this.isConcealed && !this.isLost && this.state.state !== "idle" && document.documentElement !== null;
+      while (isShown() && !this.isInPlace()) this.putBack();
+    }
+
+    putBack() {
+      const now = performance.now();
+      this.restored = [...this.restored.filter((at) => now - at < RESTORES_MS), now];
+      if (this.restored.length <= MAX_RESTORES) {
+        this.place();
+        return;
+      }
+      this.isLost = true;
+      this.remove();
+      this.onLost();
+    }
+
+    // Show it in this document for another task, whatever the page did before.
+    startAnew() {
+      this.isLost = false;
+      this.restored = [];
+    }
+
+    isInPlace() {
+      return Boolean(this.host) && this.host.parentNode === document.documentElement;
     }
 
     remove() {
@@ -98,17 +123,22 @@
     }
 
     place() {
+      if (this.isLost) return;
       if (!this.host) this.build();
       if (!document.documentElement) return; // the document is being written; `restore` comes later
-      if (!this.host.isConnected) document.documentElement.append(this.host);
+      if (!this.isInPlace()) document.documentElement.append(this.host);
       this.raise();
     }
 
     // Dialogs that the page opened later are above it until it is shown again.
     raise() {
       if (!this.host.isConnected || !this.host.showPopover) return;
-      if (this.host.matches(":popover-open")) this.host.hidePopover();
-      this.host.showPopover();
+      try {
+        if (this.host.matches(":popover-open")) this.host.hidePopover();
+        this.host.showPopover();
+      } catch {
+        // A listener of the page has removed it meanwhile: `restore` puts it back.
+      }
     }
 
     build() {
@@ -155,18 +185,26 @@
     }
 
     render() {
-      const { state, title, isBusy, problem, waits } = this.state;
-      const isTakeover = state === "takeover";
-      const isShown = isTakeover || state === "ongoing";
+      const { state, isBusy, problem, waits } = this.state;
       const place = this.body.classList.contains("top") ? " top" : "";
       this.body.className = `${state}${isBusy ? " busy" : ""}${place}`;
-      this.body.hidden = !isShown;
-      this.row.hidden = !isTakeover;
-      this.heading.textContent = isTakeover ? this.text("takeoverHeading") : title ? this.text("ongoingHeading", title) : this.text("ongoingUntitled");
-      this.hint.textContent = this.text(isTakeover ? (isBusy ? "takeoverBusy" : "takeoverHint") : "ongoingHint");
+      this.body.hidden = state === "hidden";
+      this.row.hidden = !["waiting", "takeover"].includes(state);
+      [this.heading.textContent, this.hint.textContent] = this.texts();
       this.problem.textContent = problem ?? "";
       this.problem.hidden = !problem;
-      for (const name of ["resume", "stop"]) this.buttons[name].disabled = Boolean(isBusy || waits);
+      for (const name of ["resume", "stop"]) {
+        this.buttons[name].disabled = Boolean(isBusy || waits);
+        this.buttons[name].hidden = state === "waiting";
+      }
+    }
+
+    // The heading and the line below it.
+    texts() {
+      const { state, title, isBusy, wait } = this.state;
+      if (state === "takeover") return [this.text("takeoverHeading"), this.text(isBusy ? "takeoverBusy" : "takeoverHint")];
+      if (state === "waiting") return [wait?.heading ?? "", [wait?.subject, wait?.hint].filter(Boolean).join(" · ")];
+      return [title ? this.text("ongoingHeading", title) : this.text("ongoingUntitled"), this.text("ongoingHint")];
     }
   }
 

@@ -20,14 +20,21 @@ function button(type, taskId, className, label) {
   return element;
 }
 
-function card({ taskId, title, isTaken, problem }) {
+function stateOf({ isTaken, isOverlayLost, wait }) {
+  if (isOverlayLost) return text(isTaken ? "popupLostTaken" : "popupLostWorking");
+  if (isTaken) return text("popupTaskTaken");
+  return wait ? [wait.heading, wait.subject].filter(Boolean).join(" — ") : text("popupTaskWorking");
+}
+
+function card(task) {
+  const { taskId, title, isTaken, isOverlayLost, wait, problem } = task;
   const element = made("section", "task");
   const row = made("div", "row");
-  const state = isTaken ? "popupTaskTaken" : "popupTaskWorking";
   if (isTaken) row.append(button("resume", taskId, "main", text("resume")));
   else row.append(button("takeover", taskId, "", text("popupTakeover")));
   row.append(button("stop", taskId, "danger", text("stop")));
-  element.append(made("p", "title", title || text("popupUntitled")), made("p", "quiet", text(state)), made("p", "problem", problem), row);
+  const state = made("p", isOverlayLost || wait ? "notice" : "quiet", stateOf(task));
+  element.append(made("p", "title", title || text("popupUntitled")), state, made("p", "problem", problem), row);
   return element;
 }
 

@@ -36,9 +36,14 @@ export class TaskControl {
     return Boolean(task) && (task.isTaken || task.actingTab !== null || RUNNING.has(task.status));
   }
 
-  // Return what the overlay of one of the task's tabs shows: idle, hidden, ongoing or takeover.
+  // Whether the person is shown the task: it is watched, or waits for a person's approval or answer.
+  isShown(taskId) {
+    return this.isWatched(taskId) || Boolean(this.get(taskId)?.waitsFor);
+  }
+
+  // Return what the overlay of one of the task's tabs shows: idle, hidden, waiting, ongoing or takeover.
   shownIn(taskId, tabId) {
-    if (!this.isWatched(taskId)) return "idle";
+    if (!this.isWatched(taskId)) return this.isShown(taskId) ? "waiting" : "idle";
     const { isTaken, actingTab } = this.get(taskId);
     if (isTaken) return "takeover";
     return actingTab === tabId ? "ongoing" : "hidden";
@@ -47,7 +52,7 @@ export class TaskControl {
   // An action began in a tab of the task; null: it has no tab yet.
   actionStarted(taskId, tabId) {
     const task = this.known(taskId);
-    this.change(taskId, { actingTab: tabId ?? "", status: RUNNING.has(task.status) ? task.status : "running" });
+    this.change(taskId, { waitsFor: null, actingTab: tabId ?? "", status: RUNNING.has(task.status) ? task.status : "running" });
   }
 
   actionEnded(taskId) {
@@ -55,12 +60,12 @@ export class TaskControl {
   }
 
   // The server reports the status of a task. One that it sent before it knew of a takeover or resume changes neither.
-  receiveStatus({ taskId, status, title }) {
+  receiveStatus({ taskId, status, title, waitsFor = null }) {
     if (ENDED.has(status)) {
       this.drop(taskId);
       return;
     }
-    const changes = { status, ...(title === undefined ? {} : { title }) };
+    const changes = { status, waitsFor, ...(title === undefined ? {} : { title }) };
     if (!this.known(taskId).waits) changes.isTaken = status === "takeover";
     this.change(taskId, changes);
   }
@@ -80,7 +85,7 @@ export class TaskControl {
   async takeOver(taskId, reason, event = "") {
     const task = this.get(taskId);
     if (!task || task.isTaken) return;
-    this.change(taskId, { isTaken: true, problem: "", reason });
+    this.change(taskId, { isTaken: true, waitsFor: null, problem: "", reason });
     const counts = COUNTERS[event] ? { counts: { [COUNTERS[event]]: 1 } } : {};
     await this.request(taskId, "takeover", { reason, ...counts });
   }
@@ -182,11 +187,12 @@ export class TaskControl {
   }
 
   store() {
-    const stored = [...this.all].map(([taskId, { status, title, isTaken, waits, reason }]) => [taskId, { status, title, isTaken, waits, reason }]);
+    const stored = [...this.all].map(([taskId, { status, title, waitsFor, isTaken, waits, reason }]) =>
+      [taskId, { status, title, waitsFor, isTaken, waits, reason }]);
     this.storage.set({ [KEY]: stored });
   }
 }
 
 const newTask = () => ({
-  status: "created", title: "", actingTab: null, isTaken: false, waits: "", reason: "", problem: "", counts: {}, navigations: [],
+  status: "created", title: "", waitsFor: null, actingTab: null, isTaken: false, waits: "", reason: "", problem: "", counts: {}, navigations: [],
 });

@@ -23,6 +23,9 @@ test("the badge shows the most urgent state", () => {
   const online = { isPaired: true, isConnected: true };
   assert.equal(badgeState({ ...online, tasks: [{ isTaken: false }, { isTaken: true }] }), "takeover");
   assert.equal(badgeState({ ...online, tasks: [{ isTaken: false }] }), "working");
+  assert.equal(badgeState({ ...online, tasks: [{ isTaken: true }, { isTaken: true, isOverlayLost: true }] }), "lostTaken");
+  assert.equal(badgeState({ ...online, tasks: [{ wait: {} }, { isOverlayLost: true }] }), "lost");
+  assert.equal(badgeState({ ...online, tasks: [{ isTaken: false }, { wait: {} }] }), "waiting");
   assert.equal(badgeState({ ...online, tasks: [] }), "connected");
   assert.equal(badgeState({ isPaired: true, isConnected: false, tasks: [] }), "offline");
   assert.equal(badgeState({ isPaired: false, isConnected: false, tasks: [] }), "unpaired");

@@ -43,6 +43,17 @@ test("a task that waits for its next message, or has ended, shows nothing", asyn
   assert.equal(control.get(TASK), undefined);
 });
 
+test("a task that waits for an approval shows it, and is not watched; its next action ends that", async () => {
+  const { control, stored } = await working();
+  const waitsFor = { type: "confirmation", act: "submit", host: "shop.example" };
+  control.actionEnded(TASK);
+  control.receiveStatus({ taskId: TASK, status: "ongoing", waitsFor });
+  assert.deepEqual([shown(control), control.isShown(TASK), control.isWatched(TASK)], ["waiting", true, false]);
+  assert.deepEqual((await working({ stored })).control.get(TASK).waitsFor, null); // an action has started there
+  control.receiveStatus({ taskId: TASK, status: "ongoing" });
+  assert.deepEqual([shown(control), control.isShown(TASK)], ["idle", false]);
+});
+
 test("a takeover counts before the server confirms it, once", async () => {
   const { control, sent } = await working();
   const taking = control.takeOver(TASK, "input", "press");
