@@ -13,7 +13,13 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    JsonResponse,
+)
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -156,7 +162,7 @@ class TaskAdmin(ReadOnlyAdmin):
     def ticket_view(self, request: HttpRequest, task_id: str) -> HttpResponse:
         """Return a ticket for the live page's WebSocket; without the permission it is read-only."""
         if request.method != "POST":
-            raise PermissionDenied
+            return HttpResponseNotAllowed(["POST"])
         task = self._task(request, task_id)
         operator = self._connecting(request, task)
         if not self.has_operate_permission(request):
@@ -175,6 +181,8 @@ class TaskAdmin(ReadOnlyAdmin):
 
     def new_view(self, request: HttpRequest) -> HttpResponse:
         """Create a task in the local workspace and redirect to its page."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
         self._check_may_operate(request)
         try:
             message, browser = _content(request), request.POST.get("browser") or None
@@ -190,6 +198,8 @@ class TaskAdmin(ReadOnlyAdmin):
 
     def _action_view(self, action: Callable[[Principal, Task, HttpRequest], None]) -> Any:
         def view(request: HttpRequest, task_id: str) -> HttpResponse:
+            if request.method != "POST":
+                return HttpResponseNotAllowed(["POST"])
             self._check_may_operate(request)
             task = self._task(request, task_id)
             is_script = request.headers.get("X-Requested-With") == SCRIPT_REQUEST
@@ -204,7 +214,7 @@ class TaskAdmin(ReadOnlyAdmin):
         return view
 
     def _check_may_operate(self, request: HttpRequest) -> None:
-        if request.method != "POST" or not self.has_operate_permission(request):
+        if not self.has_operate_permission(request):
             raise PermissionDenied
 
     # --- columns --------------------------------------------------------------------------------

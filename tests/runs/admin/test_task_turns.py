@@ -80,3 +80,12 @@ def test_a_finished_task_offers_no_stop_and_no_live_page(
     page = superuser_client.get("/admin/runs/task/task_1/change/").content.decode()
     assert ('data-chat-action="stop" hidden' in page) is is_hidden
     assert (">Last page<" in page) is is_hidden
+
+
+@pytest.mark.parametrize("action", ["new", "task_1/say", "task_1/stop", "task_1/ticket"])
+def test_an_action_of_a_task_is_posted(
+    superuser_client: Client, make_task_row: Callable[..., Task], action: str
+) -> None:
+    make_task_row("ongoing")
+    answer = superuser_client.get(f"/admin/runs/task/{action}/")
+    assert (answer.status_code, answer["Allow"]) == (405, "POST")
