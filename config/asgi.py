@@ -19,15 +19,18 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup(set_prefix=False)
 
 from django.apps import apps  # noqa: E402  (Django has to be set up first)
+from django.conf import settings  # noqa: E402
 from django.db import connections  # noqa: E402
-from starlette.datastructures import Headers  # noqa: E402
+from starlette.datastructures import Headers, QueryParams  # noqa: E402
 from starlette.exceptions import HTTPException  # noqa: E402
 from starlette.responses import PlainTextResponse, Response  # noqa: E402
 from starlette.staticfiles import StaticFiles  # noqa: E402
 
 from artifacts.storage.staging import UPLOAD_PATH, read_ticket  # noqa: E402
 from config.api_errors import error_response  # noqa: E402
-from config.compression import CompressedFiles, compress  # noqa: E402
+from config.http.compression import CompressedFiles, compress  # noqa: E402
+from config.http.cors import allow_origins  # noqa: E402
+from config.http.static_files import cache_control  # noqa: E402
 from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
 from decisions.infra.lock_timeout import limit_lock_waits  # noqa: E402
 from decisions.validation.json_input import CALL_LIMIT  # noqa: E402
@@ -46,9 +49,10 @@ if TYPE_CHECKING:
 
 HEAD_MAX_BYTES = 64 * 1024
 STATIC = "/static"
+REST = "/api/v1/"
 LAST_PUBLISH_S = 1.0
 _HEALTH = ("/healthz", "/readyz", "/metrics")
-_API = ("/api/v1/", "/api/schema", *_HEALTH)
+_API = (REST, "/api/schema", *_HEALTH)
 
 
 class RequestHeadTooLarge(InvalidInput):
@@ -98,7 +102,7 @@ class PageHandler(ASGIHandler):
 
 
 class StaticFileApp(StaticFiles):
-    """The static files of all applications; browsers cache them for a day, then revalidate."""
+    """The static files of all applications; browsers keep one as long as its address says."""
 
     def __init__(self) -> None:
         with_files = [app for app in apps.get_app_configs() if (Path(app.path) / "static").is_dir()]
@@ -111,9 +115,17 @@ class StaticFileApp(StaticFiles):
             response = await super().get_response(path, scope)
         except HTTPException as error:
             return PlainTextResponse(error.detail, status_code=error.status_code)
-        response.headers["Cache-Control"] = "public, max-age=86400"
         response.headers["X-Content-Type-Options"] = "nosniff"
         return await self._compressed.compressed(response, Headers(scope=scope))
+
+    def file_response(
+        self, full_path: Any, stat_result: Any, scope: Any, status_code: int = 200
+    ) -> Response:
+        """Return the file, or that it has not changed, with how long browsers may keep it."""
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        version = QueryParams(scope["query_string"]).get("v", "")
+        response.headers["Cache-Control"] = cache_control(Path(full_path), version)
+        return response
 
 
 class _Body:
@@ -139,12 +151,14 @@ class Dispatcher:
     def __init__(self) -> None:
         self._api, self._pages, self._files = ApiHandler(), PageHandler(), StaticFileApp()
         self._mcp = LazyMcpApplication()
+        self._from_origins = allow_origins(self._http, settings.CORS_ORIGINS)
         self._activity = WebActivity(home_paths())
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one HTTP request, one WebSocket or the lifespan."""
         if scope["type"] == "http":
-            await self._http(scope, receive, send)
+            is_rest = scope["path"].startswith(REST)
+            await (self._from_origins if is_rest else self._http)(scope, receive, send)
         elif scope["type"] == "websocket":
             await self._socket(scope, receive, send)
         else:

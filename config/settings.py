@@ -227,7 +227,7 @@ UPLOAD_MAX_BYTES = env.int("CONTINUITY_UPLOAD_MAX_BYTES", 256 * 1024 * 1024)
 ARTIFACT_REDIRECT_BYTES = 8 * 1024 * 1024
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "config.http.static_files.VersionedStorage"},
     "artifacts": home.artifact_storage(CONTINUITY_ARTIFACT_STORAGE, CONTINUITY_HOME),
 }
 
@@ -274,7 +274,7 @@ INSTALLED_APPS = (
 # All of these can run async; a sync one would keep a thread for every waiting request.
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "config.compression.CompressionMiddleware",
+    "config.http.compression.CompressionMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -311,6 +311,8 @@ CSRF_TRUSTED_ORIGINS = env.list("CONTINUITY_TRUSTED_ORIGINS", default=[])
 if PUBLIC_URL:
     ALLOWED_HOSTS.append(web.host_name(PUBLIC_URL_PARTS))
     CSRF_TRUSTED_ORIGINS.append(f"{PUBLIC_URL_PARTS.scheme}://{PUBLIC_URL_PARTS.netloc}")
+# The origins whose pages may call the REST API with a token (config/http/cors.py).
+CORS_ORIGINS = web.origins(env, "CONTINUITY_CORS_ORIGINS")
 # With an https URL, browsers send cookies over TLS alone and remember to use TLS for this host.
 IS_PUBLIC_OVER_TLS = PUBLIC_URL_PARTS.scheme == "https"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_PUBLIC_OVER_TLS
@@ -393,7 +395,13 @@ SPECTACULAR_SETTINGS = {
 
 def _static(path: str) -> Callable[[HttpRequest], str]:
     """Return the function that Unfold calls for the URL; it would try to import a plain text."""
-    return lambda request: f"{STATIC_URL}{path}"
+
+    def url(request: HttpRequest) -> str:
+        from django.templatetags.static import static  # heavy: mcp_stdio starts without it
+
+        return static(path)
+
+    return url
 
 
 # The dotted names are functions. The primary color is indigo, because Unfold's purple marks what

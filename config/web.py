@@ -31,6 +31,37 @@ def public_url(env: Env, name: str) -> SplitResult:
     return urlsplit(text)
 
 
+def origins(env: Env, name: str) -> tuple[str, ...]:
+    """Return the origins in an environment variable, separated by commas, as browsers send them.
+
+    Raises:
+        ImproperlyConfigured: An entry is not scheme and host, such as https://app.example.
+    """
+    entries = [entry.strip() for entry in env.str(name, "").split(",") if entry.strip()]
+    return tuple(_origin(name, entry) for entry in entries)
+
+
+def _origin(name: str, entry: str) -> str:
+    try:
+        url = urlsplit(entry)
+        is_valid = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_valid = False
+    if (
+        not is_valid
+        or {"*", "@"} & set(entry)
+        or entry.lower() != f"{url.scheme}://{url.netloc}".lower()
+    ):
+        raise ImproperlyConfigured(
+            f"{name}: {entry[:80]!r} is not an origin, such as https://app.example or"
+            " http://127.0.0.1:5173: a scheme, a host and no path. List each origin; there is no"
+            " `*` for all."
+        )
+    default = {"http": 80, "https": 443}[url.scheme]
+    port = "" if url.port in (None, default) else f":{url.port}"
+    return f"{url.scheme}://{host_name(url)}{port}"
+
+
 def host_name(url: SplitResult) -> str:
     """Return a URL's host name as ALLOWED_HOSTS has it: IPv6 addresses in brackets."""
     name = url.hostname or ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -17,8 +20,20 @@ choose_language = require_POST(set_language)
 
 
 def script_url(request: HttpRequest) -> str:
-    """Return the URL of the scripts' texts in the page's language (of UNFOLD's SCRIPTS)."""
-    return reverse("script_texts", args=[translation.get_language() or settings.LANGUAGE_CODE])
+    """Return the URL of the scripts' texts in the page's language (of UNFOLD's SCRIPTS), with the
+    version of the translations, so that browsers do not use those of an earlier release.
+    """
+    address = reverse("script_texts", args=[translation.get_language() or settings.LANGUAGE_CODE])
+    return f"{address}?v={_version_of_texts()}"
+
+
+@cache
+def _version_of_texts() -> str:
+    digest = hashlib.sha256()
+    for folder in settings.LOCALE_PATHS:
+        for catalogue in sorted(Path(folder).rglob("djangojs.mo")):
+            digest.update(catalogue.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 class ScriptTexts(JavaScriptCatalog):

@@ -10,7 +10,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
-from config.compression import accepts_gzip, compress
+from config.http.compression import accepts_gzip, compress
 from runs.models import Run
 
 pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.admin.admin_fixtures"]

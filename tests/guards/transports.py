@@ -2101,10 +2101,44 @@ _NETWORK_GUARDS = (
         "::test_forged_headers_change_neither_the_address_nor_the_scheme",
     ),
     Guard(
+        "cors-listed-origins",
+        "Only pages of the listed origins may call the REST API",
+        Patch("config/http/cors.py", "allow_origins=origins,", 'allow_origins=("*",),'),
+        failing_test="tests/config/test_cors.py::test_a_page_of_another_origin_may_not",
+    ),
+    Guard(
+        "cors-without-cookies",
+        "A page of another origin never sends cookies",
+        Patch(
+            "config/http/cors.py",
+            "        app,\n",
+            "        app,\n        allow_credentials=True,\n",
+        ),
+        failing_test="tests/config/test_cors.py::test_a_page_of_a_listed_origin_may_send_a_token",
+    ),
+    Guard(
+        "cors-rest-alone",
+        "Pages of other origins may read neither admin pages, MCP nor metrics",
+        Patch("config/asgi.py", 'is_rest = scope["path"].startswith(REST)', "is_rest = True"),
+        failing_test="tests/config/test_cors.py"
+        "::test_nothing_but_the_rest_api_is_open_to_other_origins",
+    ),
+    Guard(
+        "static-version-of-the-content",
+        "A browser keeps a file for long only at the address with the version of its content",
+        Patch(
+            "config/http/static_files.py",
+            "if version and version == version_of(path) else",
+            "if version else",
+        ),
+        failing_test="tests/config/test_static_files.py"
+        "::test_only_the_version_of_the_content_is_kept_for_long",
+    ),
+    Guard(
         "secrets-are-not-compressed",
         "A page that shows a new token is not compressed: its length says nothing about the token",
         Patch(
-            "config/compression.py",
+            "config/http/compression.py",
             old='request.method == "GET"\n        and ',
             new="",
         ),

@@ -1,0 +1,1 @@
+"""HTTP besides the views: compression, static files, pages of other origins."""
