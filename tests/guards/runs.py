@@ -2446,7 +2446,7 @@ _ADMIN = (
             "decisions/admin/read_only.py",
             old="        if not self.has_view_permission(request):\n"
             "            raise PermissionDenied\n",
-            new="",
+            new="        return\n",
         ),
         failing_test="tests/runs/admin/test_permissions.py::test_staff_without_permissions_see_nothing",
     ),
@@ -2540,8 +2540,8 @@ _ADMIN = (
         "An operator without the permission controls no task",
         Patch(
             "runs/admin/tasks/admin.py",
-            old='if request.method != "POST" or not self.has_operate_permission(request):',
-            new='if request.method != "POST":',
+            old="        if not self.has_operate_permission(request):\n            raise PermissionDenied\n",
+            new="        return\n",
         ),
         failing_test="tests/runs/admin/test_questions.py::"
         "test_on_the_page_of_a_task_only_its_current_question_is_answered",
@@ -2553,7 +2553,7 @@ _ADMIN = (
             "runs/admin/session_admin.py",
             old="        if not self.has_close_permission(request):\n"
             "            raise PermissionDenied\n",
-            new="",
+            new="        return\n",
         ),
         failing_test="tests/runs/admin/test_sessions.py::"
         "test_only_operators_who_may_change_sessions_close_them",
