@@ -16,6 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
@@ -51,7 +52,7 @@ CALL_LASTS = timedelta(hours=1)  # after this, a page does not expect the end of
 inbox_parts: list[Callable[[HttpRequest], SafeString]] = []
 # Parts of a decision's page that other apps add below the call: what led to it, how it ended.
 decision_parts: list[Callable[[HttpRequest, Decision], SafeString]] = []
-# Values that other apps add to the rows of the list, by name: `run_subject` of the app of runs.
+# Values that other apps add to the rows, by name: the app of runs `run_subject`, `target_name`.
 row_values: list[Callable[[HttpRequest], dict[str, BaseExpression]]] = []
 
 
@@ -215,8 +216,7 @@ class DecisionAdmin(ReadOnlyAdmin):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         """Show a decision: whole to users who may decide, with the buttons while it waits."""
-        found = Decision.objects.select_related("confirmation").filter(pk=_number(object_id))
-        decision = found.first()
+        decision = self.get_queryset(request).filter(pk=_number(object_id)).first()
         context = {} if decision is None else self._shown(request, decision)
         context["may_decide"] = may_decide = self.has_decide_permission(request)
         if decision is not None and may_decide and confirmation_of(decision) is not None:
@@ -232,8 +232,7 @@ class DecisionAdmin(ReadOnlyAdmin):
         The call and the buttons that decide it are not among them while it waits: what a person
         reads does not change under his eyes.
         """
-        rows = Decision.objects.select_related("confirmation")
-        decision = self.row_or_404(request, rows, str(decision_id))
+        decision = self.row_or_404(request, self.get_queryset(request), str(decision_id))
         context = self._shown(request, decision)
         context["may_decide"] = self.has_decide_permission(request)
         return TemplateResponse(request, "admin/decisions/decision/live.html", context)
@@ -309,8 +308,25 @@ def title_of(decision: Decision) -> str:
     """Return a short title: the tool and its target, or the mode of a chat message."""
     if not decision.tool:
         return f"{word('chat')}: {word(decision.mode.replace('_', ' '))}"
-    place = f" → {decision.target_id}" if decision.target_id else ""
-    return visible(f"{decision.tool}{place}")
+    place = target_label(decision)
+    return visible(f"{decision.tool} → {place}" if place else decision.tool)
+
+
+def target_label(decision: Decision) -> str:
+    """Return the name of a decision's target, else its id; empty without a target."""
+    return str(getattr(decision, "target_name", None) or decision.target_id or "")
+
+
+def tab_title(decision: Decision, state: str) -> str:
+    """Return the title of a decision's tab: what is asked, or how it was decided."""
+    what, about = visible(decision.tool), getattr(decision, "run_subject", "")
+    if not decision.tool:
+        what = _("the message “%(text)s”") % {"text": visible(message_of(decision, 60))}
+    elif about:
+        what = _("%(call)s for “%(about)s”") % {"call": what, "about": visible(about)}
+    if state == "waiting":
+        return _("Confirm %(what)s?") % {"what": what}
+    return f"{capfirst(word(state))}: {what}"
 
 
 def message_of(decision: Decision, length: int) -> str:
@@ -332,6 +348,8 @@ def _page_context(decision: Decision) -> dict[str, Any]:
         "decision": decision,
         "title": _("Decision %(id)s") % {"id": decision.pk},
         "subject": title_of(decision),
+        "tab_title": tab_title(decision, state),
+        "target": target_label(decision),
         "state": state_pill(decision),
         "is_waiting": state == "waiting",
         "live_ms": LIVE_MS if state == "waiting" or _is_recent(confirmation) else 0,

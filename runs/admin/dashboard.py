@@ -17,9 +17,10 @@ from django.views.decorators.cache import never_cache
 
 from decisions.admin.decisions import time_left, title_of
 from decisions.infra.staleness import ChangeWatch
-from decisions.models import Confirmation, ConfirmationStatus
+from decisions.models import ConfirmationStatus, Decision
 from decisions.presentation.formatting import duration
 from runs.admin.change_stream import change_stream_urls
+from runs.admin.decision_story import target_name
 from runs.admin.runs.columns import done_percent, elapsed_ms, state_pill, waiting_runs
 from runs.admin.runs.questions import question_of
 from runs.admin.statistics_page import statistics_urls
@@ -95,16 +96,18 @@ def _waiting_decisions(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the decisions that wait for a person; the next to expire comes first."""
     if not request.user.has_perm("decisions.view_decision"):
         return []
-    pending = Confirmation.objects.select_related("decision").filter(
-        status=ConfirmationStatus.WAITING, expires_at__gt=datetime.now(UTC)
+    pending = Decision.objects.select_related("confirmation").filter(
+        confirmation__status=ConfirmationStatus.WAITING,
+        confirmation__expires_at__gt=datetime.now(UTC),
     )
+    pending = pending.annotate(**target_name(request))
     return [
         {
-            "decision": row.decision,
-            "title": title_of(row.decision),
-            "expires": time_left(row),
+            "decision": decision,
+            "title": title_of(decision),
+            "expires": time_left(decision.confirmation),
         }
-        for row in pending.order_by("expires_at")[:ROWS]
+        for decision in pending.order_by("confirmation__expires_at")[:ROWS]
     ]
 
 

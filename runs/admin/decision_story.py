@@ -20,6 +20,7 @@ from decisions.models import AuditEntry, Decision
 from decisions.presentation.formatting import duration, pretty_json, shorten
 from decisions.presentation.html import pill
 from decisions.security.logs import redact
+from runners.models import ExecutionTarget
 from runs.admin.runs.columns import state_pill
 from runs.admin.runs.waterfall import status_word
 from runs.models import UNFINISHED, Run, RunStep, StepStatus
@@ -135,12 +136,18 @@ def _of_direct_call(decision: Decision) -> dict[str, Any] | None:
 
 
 def _run_subject(request: HttpRequest) -> dict[str, BaseExpression]:
-    """Return the subject of a decision's run, for the rows of the list."""
+    """Return the subject of a decision's run, for users who may view runs."""
     if not request.user.has_perm("runs.view_run"):
         return {}
     subjects = Run.objects.filter(pk=OuterRef("run_id")).values("subject")
     return {"run_subject": Subquery(subjects[:1])}
 
 
+def target_name(request: HttpRequest) -> dict[str, BaseExpression]:
+    """Return the name of the target that a decision's call goes to."""
+    names = ExecutionTarget.objects.filter(pk=OuterRef("target_id")).values("name")
+    return {"target_name": Subquery(names[:1])}
+
+
 decision_parts.append(_story)
-row_values.append(_run_subject)
+row_values.extend([_run_subject, target_name])

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from decisions.models import Confirmation, ConfirmationStatus, Delivery
 from decisions.presentation.formatting import shorten
 from decisions.presentation.visible_text import visible
+from runners.models import ExecutionTarget
 from runs.models import Run, RunStatus
 
 DECISION, QUESTION = "decision", "question"
@@ -98,8 +100,10 @@ def list_waiting(*, out_of_band_only: bool = False) -> Waiting:
     confirmations = waiting_confirmations().order_by("-created_at")
     if out_of_band_only:
         confirmations = confirmations.filter(delivery=Delivery.OUT_OF_BAND)
-    rows = confirmations.values_list(
-        "decision_id", "decision__tool", "decision__target_id", "decision__run_id", "expires_at"
+    names = ExecutionTarget.objects.filter(pk=OuterRef("decision__target_id")).values("name")
+    target = Coalesce(Subquery(names[:1]), "decision__target_id")
+    rows = confirmations.annotate(target=target).values_list(
+        "decision_id", "decision__tool", "target", "decision__run_id", "expires_at"
     )
     decided_on = list(rows[:COUNTED])
     asked = list(
@@ -113,9 +117,9 @@ def list_waiting(*, out_of_band_only: bool = False) -> Waiting:
 
 
 def _decision_row(
-    decision_id: int, tool: str, target_id: str | None, run_id: str | None, expires_at: datetime
+    decision_id: int, tool: str, target: str | None, run_id: str | None, expires_at: datetime
 ) -> WaitingRow:
-    call = f"{tool} → {target_id}" if tool and target_id else tool or "chat message"
+    call = f"{tool} → {target}" if tool and target else tool or "chat message"
     key = f"{DECISION}-{decision_id}"
     title = visible(shorten(call, 120))
     return WaitingRow(DECISION, str(decision_id), key, title, run_id, expires_at)

@@ -12,7 +12,9 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmations import open_confirmation
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, Decision
+from runners.models import ExecutionTarget
 from runs.models import Run, RunStep
+from runs.queries.waiting import list_waiting
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
 MakeDecision = Callable[..., Decision]
@@ -74,6 +76,28 @@ def test_the_goal_and_the_steps_before_the_call_are_shown(
     for text in ("What led to this call", "Write the opening hours down.", "this call"):
         assert text in page, text
     assert page.count('class="cty-step-number"') == 3
+
+
+def test_the_tab_names_what_is_asked_and_the_heading_the_target(
+    superuser_client: Client, make_decision: MakeDecision, make_run: Callable[..., Run]
+) -> None:
+    run = make_run(subject="Nightly build")
+    target = ExecutionTarget.objects.create(
+        id="target_1", tenant_id="t", kind="docker-runner", name="Build server"
+    )
+    decision = make_decision(run_id=run.id, step_index=0, tool="bash.exec", target_id=target.id)
+    path = f"/admin/decisions/decision/{decision.pk}/change/"
+    page = superuser_client.get(path).content.decode()
+    assert "Confirm bash.exec for “Nightly build”? | " in page.split("</title>")[0]
+    assert "bash.exec → Build server</h2>" in page
+    assert "bash.exec → Build server" in superuser_client.get("/admin/").content.decode()
+    assert list_waiting().rows[0].title == "bash.exec → Build server"
+    use_confirmation(decision)
+    page = superuser_client.get(path).content.decode()
+    assert "Confirmed: bash.exec for “Nightly build” | " in page.split("</title>")[0]
+    message = make_decision(kind="chat", tool="", arguments={"message": "Delete all."})
+    page = superuser_client.get(f"/admin/decisions/decision/{message.pk}/change/").content.decode()
+    assert "Confirm the message “Delete all.”?" in page.split("</title>")[0]
 
 
 def test_who_may_not_view_runs_sees_nothing_of_the_run(
