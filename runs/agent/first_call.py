@@ -55,6 +55,16 @@ def end_event_data(step: Mapping[str, Any], output: Mapping[str, Any]) -> dict[s
     return {"phase": "end", **_call_identity(step), "ok": output["ok"], **code}
 
 
+def refused_event_data(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the event data of a call of a turn that is not made (`validate_calls`): its end alone,
+    with the arguments.
+    """
+    step = {"tool": call["name"], "args": call["args"], "toolCallId": call["id"]}
+    error = {"code": call.get("code") or "INVALID_PARAMETER"}
+    end = end_event_data(step, {"ok": False, "error": error})
+    return start_event_data(step) | end | {"refused": True}
+
+
 @contextmanager
 def ending_event(
     step: Mapping[str, Any], emit: Callable[[str, Mapping[str, Any]], None]

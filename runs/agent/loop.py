@@ -31,7 +31,13 @@ from runners.tools.registry import get_tool
 from runs.agent.answer_check import completion_of, is_refused
 from runs.agent.budget import counts_of, is_budget_exhausted, usage_of
 from runs.agent.call_validation import validate_calls
-from runs.agent.first_call import end_event_data, ending_event, planned_call, start_event_data
+from runs.agent.first_call import (
+    end_event_data,
+    ending_event,
+    planned_call,
+    refused_event_data,
+    start_event_data,
+)
 from runs.agent.history import count_ended_takeovers
 from runs.agent.journal_view import (
     CALL,
@@ -219,6 +225,9 @@ async def do_turn(
         "context": {"bytes": size_of(messages), "limit": size},
         "calls": validate_calls(calls, done, *_offered(tools, remote, only)),
     }
+    for call in reply["calls"]:
+        if "refused" in call:
+            ctx.emit("toolUsed", refused_event_data(call))
     return reply | start | _completion(reply, schema, ctx)
 
 

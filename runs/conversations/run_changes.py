@@ -85,7 +85,7 @@ def _failed(change: Transition) -> bool:
 
 def _uses_browser(event: NewEvent) -> bool:
     """Return whether an event is a call of a tool that uses a browser."""
-    if event.type != EventType.TOOL_USED:
+    if event.type != EventType.TOOL_USED or event.data.get("refused"):
         return False
     name = str(event.data.get("tool"))
     if name in ACTIONS:

@@ -116,7 +116,8 @@ def _tools(task: Task) -> list[dict[str, Any]]:
             started[call] = data.get("args")
         elif data.get("phase") == "end":
             shown = {name: data.get(key) for name, key in names.items()}
-            ended.append(shown | {"args": brief(started.pop(call, None))})
+            # A refused call has no start: its end has the arguments.
+            ended.append(shown | {"args": brief(started.pop(call, data.get("args")))})
     return ended[-TOOLS_SHOWN:]
 
 

@@ -139,7 +139,7 @@
       name.textContent = revealed(data.tool);
       line.append(dot, name);
       find("no-tools")?.remove();
-      if (data.args) {
+      if (data.args && Object.keys(data.args).length) {
         line.title = JSON.stringify(data.args, null, 2);
         const brief = document.createElement("span");
         brief.className = "cty-dim chat-args";

@@ -147,6 +147,9 @@ def test_an_invalid_call_is_reported_to_the_model_and_not_made(
     assert (result["ok"], result["toolCallId"]) == (False, "x")
     assert message in result["error"]["message"]
     assert run.total_steps == 2
+    (used,) = events(run.id, "toolUsed")
+    assert (used["phase"], used["tool"], used["ok"]) == ("end", call.name, False)
+    assert (used["refused"], used["errorCode"]) == (True, result["error"]["code"])
 
 
 def test_of_two_calls_with_one_id_one_is_made(
