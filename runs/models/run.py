@@ -69,6 +69,7 @@ class Run(models.Model):
             a run that an older version submitted, until the scheduler fills it in.
         labels: the caller's labels by name; None without any.
         error_code, error_cause: `errorCode` and `details.causeCode` of its error; else empty.
+        again_of: the run that a person submitted again as this one, perhaps with other inputs.
         hidden_at: when it passed RUN_TTL_MS: from then on only the admin shows it.
     """
 
@@ -114,6 +115,7 @@ class Run(models.Model):
     warnings = models.JSONField(default=list)
     next_actions = models.JSONField(default=list)
     retry_of = models.CharField(max_length=64, null=True)
+    again_of = models.CharField(max_length=64, null=True)
 
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True)
@@ -212,6 +214,11 @@ class Run(models.Model):
                 fields=["status", "-created_at", "-id"],
                 name="run_ended_badly",
                 condition=Q(status__in=["failed", "partial_success", "canceled"]),
+            ),
+            models.Index(
+                fields=["again_of"],
+                name="run_submitted_again",
+                condition=Q(again_of__isnull=False),
             ),
             models.Index(
                 fields=["session_id"],

@@ -57,6 +57,7 @@ def submit_run(
     options: Mapping[str, Any] | None = None,
     direct_call: DirectCallOfRun | None = None,
     message: PendingMessage | None = None,
+    again_of: str | None = None,
 ) -> SubmittedRun:
     """Submit a run: write run, steps, idempotency key, event, audit event and wake-up in one
     transaction, committed before returning.
@@ -67,6 +68,7 @@ def submit_run(
         direct_call: the direct call that the run performs. Policy is evaluated for this call
             instead of the submit, and its approval covers the run's only step.
         message: the message of a task that the run answers.
+        again_of: the run from whose inputs a person made these.
 
     Raises:
         Refused: As `validate_submission`; nothing was written but the audit of a refusal.
@@ -87,7 +89,7 @@ def submit_run(
     first = find_key_holder(submission)
     if first is None:  # a repeated submit needs no second authorization
         submission, approval = _admitted(submission, direct_call, message.key if message else "")
-        run = _new_run(submission)
+        run = _new_run(submission, again_of=again_of)
         first = _write_once(run, submission, approval, direct_call, message)
         if first is None:
             return answer_submit(run, is_auto_mode=is_auto_mode)
@@ -133,7 +135,9 @@ def _write_once(
     return first
 
 
-def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
+def _new_run(
+    submission: Submission, *, retry_of: str | None = None, again_of: str | None = None
+) -> Run:
     now = datetime.now(UTC)
     principal, session = submission.principal, submission.session
     return Run(
@@ -158,6 +162,7 @@ def _new_run(submission: Submission, *, retry_of: str | None = None) -> Run:
         total_steps=len(submission.plan),
         timeout_ms=submission.timeout_ms,
         retry_of=retry_of,
+        again_of=again_of,
         last_seq=1,
         created_at=now,
         updated_at=now,
@@ -170,8 +175,8 @@ def _write(run: Run, submission: Submission) -> None:
     """
     steps = [new_row(run, index, step) for index, step in enumerate(submission.plan)]
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
-    if run.retry_of:
-        data["retryOf"] = run.retry_of
+    origins = {"retryOf": run.retry_of, "againOf": run.again_of}
+    data |= {name: run_id for name, run_id in origins.items() if run_id}
     details = {**data, "inputsDigest": submission.inputs_digests[0]}
     scope = run.tenant_id, run.workspace_id
     audit_event = AuditEvent(

@@ -130,7 +130,8 @@ def errors_by_field(message: str, details: Mapping[str, Any]) -> dict[str, str]:
     listed = details.get("errors")
     if not isinstance(listed, list) or not listed:
         path, colon, text = message.partition(": ")
-        return {path: text} if colon and path.startswith("inputs") else {"": message}
+        is_path = path.startswith(("inputs", "options."))
+        return {path: text} if colon and is_path else {"": message}
     errors: dict[str, str] = {}
     for one in listed:
         path, text = str(one.get("path", "")), str(one.get("message", ""))

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 
 from decisions.admin.acting import operator_of
 from decisions.admin.filters import workspace_label
-from decisions.errors import InvalidInput, Refused, TemplateNotFound
+from decisions.errors import InvalidInput, Refused, SessionNotFound, TemplateNotFound
 from decisions.identity.principals import (
     Principal,
     admin_principal,
@@ -32,6 +32,13 @@ from decisions.identity.principals import (
 from decisions.models import Workspace
 from decisions.validation.json_input import load_json
 from runs.admin.new_run.fields import FormFields, errors_by_field
+from runs.admin.new_run.options import (
+    MAX_SECONDS,
+    FormOptions,
+    options_of_run,
+    posted_options,
+    webhook_choices,
+)
 from runs.admin.new_run.posted import PostedInputs
 from runs.admin.new_run.prefill import inputs_of_run, without_secrets
 from runs.admin.new_run.shapes import shape_of
@@ -42,7 +49,8 @@ from runs.task_templates.base import TaskTemplate
 from runs.task_templates.registry import find_template, list_templates
 
 WORKSPACES_SHOWN = 100
-_MAX_SECONDS = 600
+# The fields of options by the path of their errors in a refusal.
+_OPTION_ERRORS = {"session": "sessionId", "webhook": "options.webhookId"}
 _KEY = r"0123456789abcdef"
 
 
@@ -60,8 +68,7 @@ class _Form:
     workspace_id: str
     key: str
     inputs: Mapping[str, Any]
-    seconds: str = ""
-    session_id: str = ""
+    options: FormOptions
     errors: dict[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
 
@@ -98,7 +105,7 @@ class NewRunViews:
         else:
             form = _first_form(template, source)
         title = _("Run again: %s") if source else _("New run: %s")
-        return self._page(request, "form.html", title % template.name, _form_context(form))
+        return self._page(request, "form.html", title % template.name, _form_context(request, form))
 
     def _source(self, request: HttpRequest, template: TaskTemplate) -> Run | None:
         run_id = (request.POST if request.method == "POST" else request.GET).get("from", "")
@@ -134,17 +141,9 @@ def again_url(run: Run) -> str | None:
 def _first_form(template: TaskTemplate, source: Run | None) -> _Form:
     key = f"form-{secrets.token_hex(12)}"
     if source is None:
-        return _Form(template, None, ensure_workspace().id, key, inputs={})
-    timeout_ms = source.options.get("timeoutMs")
-    return _Form(
-        template,
-        source,
-        source.workspace_id,
-        key,
-        inputs=inputs_of_run(template, source),
-        seconds=f"{timeout_ms / 1000:g}" if timeout_ms else "",
-        session_id="" if source.owns_session else source.session_id,
-    )
+        return _Form(template, None, ensure_workspace().id, key, {}, FormOptions())
+    inputs, options = inputs_of_run(template, source), options_of_run(template, source)
+    return _Form(template, source, source.workspace_id, key, inputs, options)
 
 
 def _posted_form(request: HttpRequest, template: TaskTemplate, source: Run | None) -> _Form:
@@ -156,8 +155,7 @@ def _posted_form(request: HttpRequest, template: TaskTemplate, source: Run | Non
         workspace_id,
         key=_posted_key(request),
         inputs=posted.value,
-        seconds=request.POST.get("seconds", "").strip()[:20],
-        session_id=request.POST.get("session", "").strip()[:64],
+        options=posted_options(template, source, request.POST.dict()),
         errors=posted.errors,
         texts=posted.texts,
     )
@@ -171,7 +169,8 @@ def _posted_key(request: HttpRequest) -> str:
 
 def _submit(request: HttpRequest, form: _Form) -> str | None:
     """Submit the form's run and return its id; None if it was refused, with the form's errors."""
-    if form.errors:
+    options = {**form.options.for_submit(), "mode": "async", "idempotencyKey": form.key}
+    if form.errors or form.options.errors:
         return None
     try:
         principal = _principal(request, form)
@@ -180,9 +179,12 @@ def _submit(request: HttpRequest, form: _Form) -> str | None:
             principal=principal,
             template_id=form.template.template_id,
             inputs=form.inputs,
-            session_id=form.session_id or None,
-            options=_options(form),
+            session_id=form.options.session or None,
+            options=options,
+            again_of=form.source.id if form.source else None,
         )
+    except SessionNotFound as refusal:
+        form.errors = {"sessionId": refusal.message}
     except Refused as refusal:
         form.errors = errors_by_field(refusal.message, refusal.details)
     except (TypeError, ValueError):  # orjson: a surrogate, or an integer beyond 64 bits
@@ -202,43 +204,32 @@ def _principal(request: HttpRequest, form: _Form) -> Principal:
     return admin_principal(username, tenant_id=workspace.tenant_id, workspace_id=workspace.id)
 
 
-def _options(form: _Form) -> dict[str, Any]:
-    """Return the options of the submit: those of the earlier run, with the form's time limit."""
-    options = dict(form.source.requested_options) if form.source else {}
-    options |= {"mode": "async", "idempotencyKey": form.key}
-    options.pop("timeoutMs", None)
-    if not form.seconds:
-        return options
-    try:
-        seconds = float(form.seconds)
-    except ValueError:
-        seconds = 0.0
-    if not 0.001 <= seconds <= _MAX_SECONDS:
-        raise InvalidInput("", details={"errors": [_seconds_error()]})
-    return options | {"timeoutMs": round(seconds * 1000)}
-
-
-def _seconds_error() -> dict[str, str]:
-    return {"path": "seconds", "message": _("From 0.001 to %d seconds.") % _MAX_SECONDS}
-
-
-def _form_context(form: _Form) -> dict[str, Any]:
-    errors = dict(form.errors)
-    seconds_error, session_error = errors.pop("seconds", ""), errors.pop("sessionId", "")
+def _form_context(request: HttpRequest, form: _Form) -> dict[str, Any]:
+    errors, options = dict(form.errors), form.options
+    for name, key in _OPTION_ERRORS.items():
+        if key in errors:
+            options.errors[name] = errors.pop(key)
     shape = shape_of(form.template.inputs_schema)
     fields = FormFields(shape, without_secrets(form.template, form.inputs), errors, form.texts)
-    workspaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")
+    rows = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")
+    workspaces = list(rows[:WORKSPACES_SHOWN])
     return {
         "form": form,
         "fields": [one for one in fields.fields if one.is_required],
         "more_fields": [one for one in fields.fields if not one.is_required],
         "other_errors": fields.other_errors,
-        "has_errors": bool(form.errors),
-        "seconds_error": seconds_error,
-        "session_error": session_error,
-        "max_seconds": _MAX_SECONDS,
-        "workspaces": [
-            {"id": one.id, "label": workspace_label(one)} for one in workspaces[:WORKSPACES_SHOWN]
-        ],
+        "has_errors": bool(form.errors or options.errors),
+        "options": options,
+        "max_seconds": MAX_SECONDS,
+        "webhooks": _webhooks(request, form, is_only=len(workspaces) == 1),
+        "workspaces": [{"id": one.id, "label": workspace_label(one)} for one in workspaces],
         "holds_secrets": form.source is not None and form.source.holds_secrets,
     }
+
+
+def _webhooks(request: HttpRequest, form: _Form, *, is_only: bool) -> list[dict[str, str]]:
+    """Return the webhooks to choose from, for users who may view them."""
+    if not request.user.has_perm("runs.view_webhook"):
+        return []
+    workspace_id = form.workspace_id if form.source or is_only else None
+    return webhook_choices(workspace_id, form.options.webhook)

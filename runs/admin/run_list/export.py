@@ -34,6 +34,7 @@ _COLUMNS = (
     "workspaceId",
     "taskId",
     "retryOf",
+    "againOf",
 )
 
 
@@ -79,6 +80,7 @@ def _values(run: Run) -> tuple[object, ...]:
         run.workspace_id,
         run.task_id,
         run.retry_of,
+        run.again_of,
     )
 
 

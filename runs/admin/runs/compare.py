@@ -22,6 +22,7 @@ from runs.models import Run, RunStep
 
 STEPS = 200  # of each run
 OTHERS = 20  # runs to choose from
+RELATED = 5
 VALUE = 400  # characters of an input's value
 _MISSING = object()
 
@@ -69,11 +70,13 @@ class Pair:
 
 
 def other_runs(run: Run) -> list[Run]:
-    """Return the runs that a run is usually compared with, the best first: its retry or origin,
-    then the newest of its template in its workspace.
+    """Return the runs that a run is usually compared with, the best first: its origin, its retry,
+    those that were submitted again from it, then the newest of its template in its workspace.
     """
-    related = Q(retry_of=run.id) | Q(id=run.retry_of or "")
-    retries = list(Run.objects.filter(related, workspace_id=run.workspace_id)[:2])
+    origins = [run_id for run_id in (run.retry_of, run.again_of) if run_id]
+    related = Q(retry_of=run.id) | Q(again_of=run.id) | Q(id__in=origins)
+    rows = Run.objects.filter(related, workspace_id=run.workspace_id)
+    retries = list(rows.order_by("created_at", "id")[:RELATED])
     same = Run.objects.filter(workspace_id=run.workspace_id, template_id=run.template_id)
     newest = same.exclude(id__in=[run.id, *(one.id for one in retries)])
     return [*retries, *newest.order_by("-created_at", "-id")[:OTHERS]]

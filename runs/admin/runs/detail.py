@@ -47,6 +47,7 @@ STEPS = 100  # per page of the timeline
 EVENTS = 100  # per page of the log
 ARTIFACTS = 100
 AUDIT_ROWS = 30
+AGAIN = 5  # runs with the same inputs, submitted again
 LIVE_MS = 2000
 GOAL = 4000  # characters of an agent's goal in its conversation
 _SHOWN_SEPARATELY = frozenset({"step", "name", "url", "durationMs"})
@@ -101,6 +102,9 @@ def _header(run: Run, now: datetime) -> dict[str, Any]:
         "active_time": duration(run.active_ms),
         "caller": _caller(run),
         "workspace": workspace_label(workspace) if workspace else run.workspace_id,
+        "submitted_again": list(
+            Run.objects.filter(again_of=run.id).order_by("-created_at", "-id")[:AGAIN]
+        ),
         "retried_as": Run.objects.filter(retry_of=run.id).values_list("id", flat=True).first(),
         "may_cancel": run.status in ACTIVE,
         "may_retry": run.status in RETRIABLE and not (run.holds_secrets or run.task_id),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from django.test import Client
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.identity.principals import ensure_workspace
+from decisions.identity.principals import Principal, ensure_workspace
 from decisions.models import AuditEntry
 from runs.admin.new_run.fields import FormFields, InputField
 from runs.admin.new_run.posted import PostedInputs
@@ -17,8 +18,10 @@ from runs.admin.new_run.prefill import without_secrets
 from runs.admin.new_run.shapes import shape_of
 from runs.models import Run, RunSecret
 from runs.task_templates.registry import find_template, list_templates
+from runs.webhooks.services import create_webhook, disable_webhook
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
+AGENT = "/admin/runs/run/new/agent_task/"
 BATCH = "/admin/runs/run/new/batch_extract_pages/"
 LOGIN = "/admin/runs/run/new/login_keep_session/"
 KEY = "form-" + "a1" * 12
@@ -84,6 +87,11 @@ def test_a_form_that_is_sent_twice_submits_one_run(superuser_client: Client) -> 
             "minimum of 1",
         ),
         ({"inputs__urls": "x", "seconds": "soon"}, "seconds", "From 0.001 to 600 seconds."),
+        ({"inputs__urls": "x", "labels": "env"}, "labels", "is not written name=value"),
+        ({"inputs__urls": "x", "labels": "a=b\na=c"}, "labels", "is given twice"),
+        ({"inputs__urls": "x", "labels": "-=b"}, "labels", "beginning with a letter"),
+        ({"inputs__urls": "x", "webhook": "hook_x"}, "webhook", "no enabled webhook"),
+        ({"inputs__urls": "x", "session": "sess_x"}, "session", "There is no open session"),
     ],
 )
 def test_an_error_stands_at_its_field(
@@ -163,6 +171,50 @@ def test_a_run_again_keeps_workspace_trust_and_options(
     new = Run.objects.exclude(id=old.id).get()
     assert (status, new.trust, new.workspace_id) == (302, "remote", old.workspace_id)
     assert new.options == {"outputSchema": {"type": "object"}, "mode": "async"}
+
+
+def test_a_run_again_has_the_labels_of_the_form_and_names_the_earlier_run(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
+    inputs, labels = {"urls": ["http://a.example/"]}, {"env": "prod", "team": "search"}
+    old = make_run(template_id="batch_extract_pages", inputs=inputs, labels=labels)
+    page = superuser_client.get(f"{BATCH}?from={old.id}").content.decode()
+    assert "\nenv=prod\nteam=search</textarea>" in page
+    texts = {"from": old.id, "labels": "env=test\r\n\r\n team=search"}
+    assert post(superuser_client, BATCH, inputs__urls="http://b.example/", **texts)[0] == 302
+    new = Run.objects.exclude(id=old.id).get()
+    assert (new.again_of, new.labels) == (old.id, {"env": "test", "team": "search"})
+    [row] = AuditEntry.objects.filter(action="run.submitted")
+    assert row.metadata["againOf"] == old.id
+    for run, other, text in ((old, new, "Run again as"), (new, old, "Run again from")):
+        page = superuser_client.get(f"/admin/runs/run/{run.id}/change/").content.decode()
+        assert f"/admin/runs/run/{other.id}/change/" in page.split(text)[1].split("</div>")[0]
+
+
+def test_an_agent_can_run_again_with_another_output_schema(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
+    first, other = {"type": "object"}, {"type": "object", "required": ["hours"]}
+    inputs = {"goal": "Find the hours.", "outputSchema": first}
+    old = make_run(template_id="agent_task", inputs=inputs, options={"outputSchema": first})
+    texts = {"inputs__goal": "Find them.", "inputs__outputSchema": json.dumps(other)}
+    assert post(superuser_client, AGENT, **texts, **{"from": old.id})[0] == 302
+    assert Run.objects.exclude(id=old.id).get().inputs["outputSchema"] == other
+
+
+def test_the_webhook_of_a_run_is_chosen_among_those_of_its_workspace(
+    superuser_client: Client, staff_client: Callable[..., Client], principal: Principal
+) -> None:
+    hook = create_webhook(principal=principal, name="builds", url="https://hooks.example/secret")
+    gone = create_webhook(principal=principal, name="gone", url="https://hooks.example/")
+    disable_webhook(principal=principal, webhook_id=gone["webhookId"])
+    page = superuser_client.get(BATCH).content.decode()
+    assert "builds · hooks.example<" in page
+    assert ("secret" in page, "gone" in page) == (False, False)
+    assert "builds" not in staff_client("runs.change_run").get(BATCH).content.decode()
+    texts = {"inputs__urls": "http://a.example/"}
+    assert post(superuser_client, BATCH, webhook=hook["webhookId"], **texts)[0] == 302
+    assert Run.objects.get().options["webhookId"] == hook["webhookId"]
 
 
 def test_a_run_that_policy_denies_is_refused_with_its_reason(superuser_client: Client) -> None:
