@@ -107,6 +107,7 @@ BRIEF_WAIT_TASK_RUN_INPUT: Schema = closed(
     {**WAIT_TASK_RUN_INPUT["properties"], "brief": _BRIEF}, ["runId"]
 )
 _AT: Schema = {"type": "integer", "minimum": 0, "maximum": 253_402_300_799_000}  # the year 9999
+_ELAPSED: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
 LIST_TASK_RUNS_INPUT: Schema = closed(
     {
         "status": {**_STATUS, "description": "Only runs with this status."},
@@ -134,6 +135,26 @@ LIST_TASK_RUNS_INPUT: Schema = closed(
             "type": "boolean",
             "description": "Only runs that wait for a person, or only others.",
         },
+        "userId": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 128,
+            "description": "Only runs that were submitted for this user.",
+        },
+        "submittedBy": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 80,
+            "description": "Only runs of this caller: a token's id (tok_…), or a principal's id.",
+        },
+        "minElapsedMs": {**_ELAPSED, "description": "Only ended runs that worked this long."},
+        "maxElapsedMs": {**_ELAPSED, "description": "Only ended runs that worked no longer."},
+        "hostActions": {
+            "type": "boolean",
+            "default": False,
+            "description": "true: the browser actions of agent hosts too, each of which is a run"
+            " (template session_action).",
+        },
         "since": {**_AT, "description": "Accepted at this Unix time in milliseconds or later."},
         "until": {**_AT, "description": "Accepted before this Unix time in milliseconds."},
         "sort": {
@@ -160,6 +181,8 @@ LIST_TASK_RUNS_INPUT: Schema = closed(
 _SHORTER = {
     "q": "Words that subject, labels, template or error code have.",
     "label": "name=value, with commas between several",
+    "submittedBy": "tok_…",
+    "hostActions": "true: browser actions too",
     "since": "Unix ms",
     "cursor": "nextCursor of the page before",
 }
@@ -215,6 +238,7 @@ _RUN_EXTRAS: Schema = {
     "warnings": {"type": "array", "items": TEXT},
     "attempt": COUNT,
     "retryOf": TEXT,
+    "againOf": TEXT,
 }
 RUN_OUTPUT: Schema = closed({**_RUN_FIELDS, **_RUN_EXTRAS}, list(_RUN_FIELDS))
 # A sync answer has the fields of the run at top level, with mode and deduplicated.

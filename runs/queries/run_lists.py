@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from artifacts.selectors import artifact_ids_of
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
-from runs.models import Run
+from runs.models import HOST_ACTION, SUBMITTED, Run
 from runs.queries.run_search import RunFilters
 from runs.queries.runs import run_object, take_within_bytes
 from runs.queries.totals import count_visible
@@ -36,6 +36,11 @@ _ARGUMENTS = {
     "q": "query",
     "label": "labels",
     "errorCode": "error_code",
+    "userId": "user_id",
+    "submittedBy": "principal_id",
+    "minElapsedMs": "min_elapsed_ms",
+    "maxElapsedMs": "max_elapsed_ms",
+    "hostActions": "host_actions",
 }
 _UNREAD = ("inputs", "options")  # columns that no answer contains
 
@@ -111,6 +116,8 @@ def list_runs_of_call(
         raise InvalidInput("since: it is after `until`.")
     for name, ms in (("since", since), ("until", until)):
         arguments[name] = None if ms is None else datetime.fromtimestamp(ms / 1000, UTC)
+    if (caller := arguments.get("principal_id", "")).startswith("tok_"):
+        arguments["principal_id"] = f"token:{caller}"
     if "labels" in arguments:
         arguments["labels"] = parse_labels(arguments["labels"])
     return list_runs(principal=principal, max_bytes=max_bytes, **arguments)
@@ -124,6 +131,7 @@ def list_runs(
     cursor: str | None = None,
     sort: str = NEWEST,
     max_bytes: int | None = None,
+    host_actions: bool = False,
     **filters: Any,
 ) -> dict[str, Any]:
     """Return {runs, total, hasMore, nextCursor} of the workspace's visible runs; total counts all
@@ -134,6 +142,8 @@ def list_runs(
     that would exceed it, but has at least one run.
 
     Args:
+        host_actions: with the browser actions of agent hosts, which are left out unless the filters
+            name them.
         filters: the fields of `RunFilters`.
 
     Raises:
@@ -143,7 +153,8 @@ def list_runs(
     if cursor is not None and offset:
         raise InvalidInput("offset: it cannot be combined with a cursor.")
     chosen, order = RunFilters(**filters), _Order(sort)
-    rows, total = _visible(principal, chosen)
+    hides_actions = not (host_actions or chosen.names_host_actions)
+    rows, total = _visible(principal, chosen, hides_actions=hides_actions)
     rows = rows.order_by(*order.fields)
     if cursor is not None:
         rows = order.continued(rows, cursor)
@@ -163,7 +174,9 @@ def list_runs(
     }
 
 
-def _visible(principal: Principal, chosen: RunFilters) -> tuple[QuerySet[Run], int]:
+def _visible(
+    principal: Principal, chosen: RunFilters, *, hides_actions: bool
+) -> tuple[QuerySet[Run], int]:
     """Return the visible runs that match, and their number."""
     ttl_limit = datetime.now(UTC) - timedelta(milliseconds=settings.RUN_TTL_MS)
     rows = Run.objects.filter(workspace_id=principal.workspace_id, hidden_at__isnull=True)
@@ -171,14 +184,19 @@ def _visible(principal: Principal, chosen: RunFilters) -> tuple[QuerySet[Run], i
     within_ttl = Q(ended_at__isnull=True) | Q(ended_at__gt=ttl_limit)
     if not chosen.has_total:
         rows = rows.filter(within_ttl)
+        rows = rows.filter(SUBMITTED) if hides_actions else rows
         return rows, rows.order_by()[:COUNTED_MAX].count()
-    counted, past_ttl = count_visible(
+    counted = count_visible(
         principal.workspace_id,
         status=chosen.status,
         template_id=chosen.template_id,
+        without=HOST_ACTION if hides_actions else "",
         ended_before=ttl_limit,
     )
-    return rows.filter(within_ttl) if past_ttl else rows, counted - past_ttl
+    # Conditions that all runs meet would only keep a page from being skipped in the index alone.
+    rows = rows.filter(SUBMITTED) if counted.left_out else rows
+    rows = rows.filter(within_ttl) if counted.past_ttl else rows
+    return rows, counted.visible - counted.past_ttl
 
 
 def _list_entry(run: Run, artifact_ids: Sequence[str]) -> dict[str, Any]:

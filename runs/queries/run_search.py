@@ -31,6 +31,7 @@ class RunFilters:
         query: words that the subject, the labels, the template, the id or the error code have.
         waiting: whether the run waits for a person.
         since, until: when it was accepted: from `since` on, before `until`.
+        min_elapsed_ms, max_elapsed_ms: how long it worked at least and at most; ended runs only.
     """
 
     status: str | None = None
@@ -43,6 +44,16 @@ class RunFilters:
     waiting: bool | None = None
     since: datetime | None = None
     until: datetime | None = None
+    min_elapsed_ms: int | None = None
+    max_elapsed_ms: int | None = None
+
+    @property
+    def names_host_actions(self) -> bool:
+        """Whether browser actions of agent hosts are among the runs that are asked for: by their
+        template, by an id, or as what waits for a person.
+        """
+        is_id = self.query is not None and _by_id(self.query) is not None
+        return bool(self.template_id) or self.waiting is True or is_id
 
     @property
     def has_total(self) -> bool:
@@ -54,7 +65,11 @@ class RunFilters:
         """Return the runs that match; `workspace_id` makes the search of terms narrower."""
         equal = {"status": self.status, "template_id": self.template_id}
         times = {"created_at__gte": self.since, "created_at__lt": self.until}
-        given = {name: value for name, value in (equal | times).items() if value is not None}
+        worked = {"active_ms__gte": self.min_elapsed_ms, "active_ms__lte": self.max_elapsed_ms}
+        wanted = equal | times | worked
+        given = {name: value for name, value in wanted.items() if value is not None}
+        if given.keys() & worked.keys():
+            given["ended_at__isnull"] = False
         runs = runs.filter(**given) if given else runs
         if self.waiting is not None:
             runs = waiting_runs(runs) if self.waiting else runs.exclude(_WAITING)

@@ -107,6 +107,7 @@ def run_object(run: Run, artifact_ids: list[str]) -> dict[str, Any]:
         "nextActions": _next_actions(run),
         "warnings": run.warnings,
         "retryOf": run.retry_of,
+        "againOf": run.again_of,
     }
     return data | {name: value for name, value in extras.items() if value}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 
@@ -88,11 +88,32 @@ _DIFFERENCES = f"""
     GROUP BY workspace_id, template_id, status HAVING SUM(number) <> 0"""  # noqa: S608
 
 
+class VisibleRuns(NamedTuple):
+    """How many runs a list has.
+
+    Attributes:
+        visible: the matching runs that are not hidden.
+        past_ttl: those of them that are past their TTL, but which the scheduler has not hidden yet.
+        left_out: those of the template that was left out.
+    """
+
+    visible: int
+    past_ttl: int
+    left_out: int
+
+
 def count_visible(
-    workspace_id: str, *, status: str | None, template_id: str | None, ended_before: datetime
-) -> tuple[int, int]:
-    """Return the number of matching runs that are not hidden, and how many of these ended before
-    `ended_before`: they are past their TTL, but the scheduler has not hidden them yet.
+    workspace_id: str,
+    *,
+    status: str | None,
+    template_id: str | None,
+    ended_before: datetime,
+    without: str = "",
+) -> VisibleRuns:
+    """Count the visible runs of a workspace, and those that ended before `ended_before`.
+
+    Args:
+        without: a template whose runs are not counted.
     """
     wheres = ["workspace_id = %s"]
     params: list[Any] = [workspace_id]
@@ -101,15 +122,19 @@ def count_visible(
             wheres.append(f"{name} = %s")
             params.append(value)
     matching = " AND ".join(wheres)
+    ended = connection.ops.adapt_datetimefield_value(ended_before)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT (SELECT COALESCE(SUM(number), 0) FROM ({_LINES}) counted WHERE {matching}),"  # noqa: S608
-            f" (SELECT COUNT(*) FROM runs_run WHERE hidden_at IS NULL AND ended_at <= %s"
-            f" AND {matching})",
-            [*params, connection.ops.adapt_datetimefield_value(ended_before), *params],
+            f"SELECT {_sum('<>')}, (SELECT COUNT(*) FROM runs_run WHERE hidden_at IS NULL"  # noqa: S608
+            f" AND ended_at <= %s AND template_id <> %s AND {matching}), {_sum('=')}"
+            f" FROM ({_LINES}) counted WHERE {matching}",
+            [without, ended, without, *params, without, *params],
         )
-        counted, overdue = cursor.fetchone()
-    return int(counted), int(overdue)
+        return VisibleRuns(*map(int, cursor.fetchone()))
+
+
+def _sum(comparison: str) -> str:
+    return f"COALESCE(SUM(number) FILTER (WHERE template_id {comparison} %s), 0)"
 
 
 def totals_by_status() -> dict[tuple[str, str], tuple[int, int]]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from decisions.identity.principals import Principal
-from runs.models import Run, RunTerms
-from runs.queries.run_lists import list_runs
+from runs.models import HOST_ACTION, Run, RunTerms
+from runs.queries.run_lists import list_runs, list_runs_of_call
 from runs.queries.run_search import find_runs
 from runs.submission.labels import label_run
 from runs.submission.services import cancel_run, submit_run
@@ -86,6 +86,9 @@ def test_a_changed_label_is_found_and_the_one_before_is_not(
         ({"user_id": "alice"}, "q"),
         ({"principal_id": "token:tok_1"}, "f"),
         ({"query": "made test", "status": "failed"}, "f"),
+        ({"min_elapsed_ms": 700}, "f"),
+        ({"max_elapsed_ms": 700}, "f"),
+        ({"min_elapsed_ms": 701}, ""),
     ],
 )
 def test_filters_keep_the_runs_that_match(
@@ -95,11 +98,40 @@ def test_filters_keep_the_runs_that_match(
     ids = {
         "q": make_run(user_id="alice").id,
         "w": make_run(**waiting).id,
-        "f": make_run(status="failed", principal_id="token:tok_1").id,
+        "f": make_run(status="failed", principal_id="token:tok_1", active_ms=700).id,
     }
     listed = list_runs(principal=principal, **filters)
     assert {run["runId"] for run in listed["runs"]} == {ids[name] for name in names}
     assert listed["total"] == len(names)
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        ({}, "s"),
+        ({"q": "made"}, "s"),
+        ({"submittedBy": "tok_1"}, "s"),
+        ({"status": "running"}, ""),
+        ({"hostActions": True}, "saw"),
+        ({"hostActions": True, "q": "made"}, "saw"),
+        ({"templateId": HOST_ACTION}, "aw"),
+        ({"waiting": True}, "w"),
+    ],
+)
+def test_browser_actions_of_hosts_are_listed_if_the_call_names_them(
+    make_run: MakeRun, principal: Principal, call: dict[str, Any], names: str
+) -> None:
+    waiting = {"waiting_for": {"type": "answer"}, "ready": False, "status": "running"}
+    ids = {
+        "s": make_run(principal_id="token:tok_1").id,
+        "a": make_run(template_id=HOST_ACTION, principal_id="token:tok_1").id,
+        "w": make_run(template_id=HOST_ACTION, **waiting).id,
+    }
+    page = list_runs_of_call(principal=principal, call=call)
+    assert {run["runId"] for run in page["runs"]} == {ids[name] for name in names}
+    assert (page["total"], page["hasMore"]) == (len(names), False)
+    whole = list_runs_of_call(principal=principal, call={"q": ids["a"]})
+    assert [run["runId"] for run in whole["runs"]] == [ids["a"]]
 
 
 def test_a_search_finds_no_run_of_another_workspace(
