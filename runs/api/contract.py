@@ -151,7 +151,6 @@ LIST_TASK_RUNS_INPUT: Schema = closed(
         "maxElapsedMs": {**_ELAPSED, "description": "Only ended runs that worked no longer."},
         "hostActions": {
             "type": "boolean",
-            "default": False,
             "description": "true: the browser actions of agent hosts too, each of which is a run"
             " (template session_action).",
         },
@@ -177,12 +176,12 @@ LIST_TASK_RUNS_INPUT: Schema = closed(
     },
     [],
 )
-# Of MCP alone: the same with fewer words, since a model reads them in every conversation.
+# Of MCP alone: less and with fewer words, since a model reads them in every conversation.
+_OF_REST = ("submittedBy", "minElapsedMs", "maxElapsedMs")
 _SHORTER = {
     "q": "Words that subject, labels, template or error code have.",
     "label": "name=value, with commas between several",
-    "submittedBy": "tok_…",
-    "hostActions": "true: browser actions too",
+    "hostActions": "browser actions too",
     "since": "Unix ms",
     "cursor": "nextCursor of the page before",
 }
@@ -191,6 +190,7 @@ BRIEF_LIST_TASK_RUNS_INPUT: Schema = closed(
         name: {key: value for key, value in schema.items() if key != "description"}
         | ({"description": _SHORTER[name]} if name in _SHORTER else {})
         for name, schema in LIST_TASK_RUNS_INPUT["properties"].items()
+        if name not in _OF_REST
     },
     [],
 )
