@@ -218,16 +218,17 @@ async def do_turn(
         error = error_for_model(failed.as_dict())
         ctx.emit("structuredOutput", {"status": "error", "error": error})
         raise
+    validated = validate_calls(calls, done, *_offered(tools, remote, only))
+    for call in validated:
+        if "refused" in call:
+            ctx.emit("toolUsed", refused_event_data(call))
     reply = {
         "content": storable_text(done.content),
         "stop": done.stop,
         "usage": counts_of(done.usage),
         "context": {"bytes": size_of(messages), "limit": size},
-        "calls": validate_calls(calls, done, *_offered(tools, remote, only)),
+        "calls": validated,
     }
-    for call in reply["calls"]:
-        if "refused" in call:
-            ctx.emit("toolUsed", refused_event_data(call))
     return reply | start | _completion(reply, schema, ctx)
 
 
