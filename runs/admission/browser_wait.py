@@ -50,7 +50,8 @@ def _of_decision(decision: Decision) -> dict[str, str]:
     if decision.tool not in ACTIONS:
         return wait
     host = urlsplit(str(args.get("page", "")).rpartition(", ")[2]).netloc.rpartition("@")[2]
-    element = str(args.get("element", "")).partition("] ")[2]  # without its number
+    line = str(args.get("element", "")).partition("] ")[2]  # without its number
+    element = line.removesuffix(SUBMITS)
     return wait | {name: text for name, text in (("host", host), ("element", element)) if text}
 
 

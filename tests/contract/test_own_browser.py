@@ -94,7 +94,7 @@ def test_the_browser_is_sent_what_its_task_waits_for(
         "act": "submit",
         "tool": "browser_click",
         "host": "shop.example",
-        "element": 'button "Buy" submits',
+        "element": 'button "Buy"',
     }
 
 

@@ -29,7 +29,7 @@ APPROVAL = {
     "act": "submit",
     "tool": "browser_click",
     "host": "shop.example",
-    "element": 'button "Buy" submits',
+    "element": 'button "Buy"',
 }
 
 
@@ -147,11 +147,9 @@ def test_an_overlay_that_a_page_removes_is_put_back(overlaid: Overlaid, removal:
 @pytest.mark.slow
 def test_the_overlay_says_what_waits_for_an_approval(overlaid: Overlaid) -> None:
     overlaid.status("ongoing", waitsFor=APPROVAL)
-    heading = "Waits for your approval: submit a form on shop.example"
+    heading = "Continuity waits for your approval: submit a form on shop.example"
     overlaid.wait_until(lambda: heading in overlay_texts(overlaid.page))
-    assert 'button "Buy" submits · Approve or refuse it in Continuity.' in overlay_texts(
-        overlaid.page
-    )
+    assert 'button "Buy" · Approve or refuse it in Continuity.' in overlay_texts(overlaid.page)
     assert overlaid.badge() == "Continuity: an agent waits for you"
     overlaid.page.send("Input.dispatchKeyEvent", type="keyDown", key="a", text="a")
     overlaid.status("running")
