@@ -29,12 +29,14 @@ from decisions.infra.ids import new_id
 from decisions.infra.threads import in_thread
 from runners import metrics
 from runners.actions.own_pages import own_origins
+from runners.models import new_client_id
 from runners.plugin.connections.hub import PluginConnection, PluginUnavailable, get_plugin_hub
 from runners.plugin.connections.session import PluginSession
 from runners.plugin.pairing import registry
-from runners.plugin.pairing.registry import Activation, TooManyClients
+from runners.plugin.pairing.registry import Activation
+from runners.plugin.pairing.tickets import check_ticket
 from runners.plugin.protocol import messages
-from runners.plugin.protocol.flood import ConnectionBudget, MessageBudget
+from runners.plugin.protocol.flood import ConnectionBudget, MessageBudget, PendingConnections
 from runs.live.own_browser import change_task, tasks_of_browser
 from runs.websockets.connection import (
     AUTH_S,
@@ -52,9 +54,11 @@ PATH = "/ws/plugin"
 PING_S = 20.0  # interval of pings in each direction, and of complete states
 SILENCE_S = 60.0  # a browser that sends nothing for so long is disconnected
 SOCKETS_MAX = 2000  # per process
+PENDING_MAX, PENDING_PER_PEER = 200, 50  # connections of a process without an accepted credential
 UNAUTHENTICATED, TOO_LARGE, FLOOD = 4401, 1009, 4429
 log = logging.getLogger(__name__)
 _connections = ConnectionBudget()
+_pending = PendingConnections(PENDING_MAX, PENDING_PER_PEER)
 Message = dict[str, Any]
 
 
@@ -91,11 +95,14 @@ def _is_allowed(request: ASGIRequest) -> bool:
 
 
 async def _serve(socket: TextSocket, request: ASGIRequest) -> None:
-    message, activation = await _activate(socket, request)
     hub = get_plugin_hub()
+    with _pending.count(request.META.get("REMOTE_ADDR", "")) as has_room:
+        if not has_room or hub.count >= SOCKETS_MAX:
+            raise CloseSocket(FLOOD, "too many connections")
+        message, activation = await _activate(socket, request)
     connection = PluginConnection(activation)
     try:
-        if not _connections.take(activation.client_id) or hub.count >= SOCKETS_MAX:
+        if not _connections.take(activation.client_id):
             raise CloseSocket(FLOOD, "too many connections")
         await hub.add(connection)
         result = await in_thread(_activated, activation, request)
@@ -116,7 +123,8 @@ async def _activate(socket: TextSocket, request: ASGIRequest) -> tuple[Message, 
     """Authenticate a browser by its first message.
 
     Raises:
-        CloseSocket: It sent none in time, or no valid credential.
+        CloseSocket: It sent none in time, a large one, or no valid credential.
+        PluginUnavailable: Redis is unavailable.
     """
     try:
         async with asyncio.timeout(AUTH_S):
@@ -124,25 +132,33 @@ async def _activate(socket: TextSocket, request: ASGIRequest) -> tuple[Message, 
     except TimeoutError:
         raise CloseSocket(UNAUTHENTICATED, "no credential was sent in time") from None
     try:
-        message = messages.read_message(_text_of(event))
-        return message, await in_thread(_authenticated, message, request)
+        message = messages.read_activation(_text_of(event, messages.FIRST_FRAME_BYTES))
+        return message, await _authenticated(message)
+    except NotAuthenticated as refusal:
+        await in_thread(record_unknown_credential, request)
+        raise CloseSocket(UNAUTHENTICATED, refusal.message) from None
     except Refused as refusal:
         raise CloseSocket(UNAUTHENTICATED, refusal.message) from None
 
 
-def _authenticated(message: Message, request: ASGIRequest) -> Activation:
-    if message["type"] != "activate_extension":
-        raise NotAuthenticated("The first message must be activate_extension.")
+async def _authenticated(message: Message) -> Activation:
+    if "ticket" in message:
+        return await _paired(message["ticket"], message)
+    if "clientId" in message and "secret" in message:
+        credential = message["clientId"], message["secret"]
+        return await in_thread(registry.reconnect_client, *credential, message)
+    raise NotAuthenticated("activate_extension needs a ticket, or a clientId and its secret.")
+
+
+async def _paired(ticket: str, message: Message) -> Activation:
+    """Pair a browser. Its subscription comes first: without Redis no ticket is used up."""
+    await in_thread(check_ticket, ticket)
+    hub, client_id = get_plugin_hub(), new_client_id()
+    await hub.reserve(client_id)
     try:
-        if "ticket" in message:
-            return registry.pair_client(message["ticket"], message)
-        if "clientId" in message and "secret" in message:
-            return registry.reconnect_client(message["clientId"], message["secret"], message)
-        raise NotAuthenticated("activate_extension needs a ticket, or a clientId and its secret.")
-    except TooManyClients:
-        raise
-    except NotAuthenticated:
-        record_unknown_credential(request)
+        return await in_thread(registry.pair_client, ticket, message, client_id=client_id)
+    except BaseException:
+        await hub.release(client_id)
         raise
 
 
@@ -172,10 +188,10 @@ def _artifact_origins(own: str) -> list[str]:
     return [own, f"{parts.scheme}://{parts.netloc}"]
 
 
-def _text_of(event: Mapping[str, Any]) -> str:
+def _text_of(event: Mapping[str, Any], limit: int = messages.FRAME_BYTES) -> str:
     text = str(event["text"])
-    if len(text) > messages.FRAME_BYTES:
-        raise CloseSocket(TOO_LARGE, "a message has more than 1 MiB")
+    if len(text) > limit:
+        raise CloseSocket(TOO_LARGE, f"a message has more than {limit // 1024} KiB")
     return text
 
 

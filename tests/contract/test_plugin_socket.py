@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings as django_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -23,8 +24,10 @@ from runners.models import PluginClient, PluginTicket
 from runners.plugin.connections import hub
 from runners.plugin.pairing.tickets import create_ticket
 from runners.plugin.protocol import messages
+from runners.plugin.protocol.flood import PendingConnections
 from runs.models import Task
 from runs.websockets import plugin
+from tests.services import free_port
 from tests.support.rest.rest import json_of, refusal
 from tests.support.runners.plugin_fixtures import PairBrowser
 from tests.support.runners.protocol_browser import (
@@ -51,8 +54,9 @@ def activation(**credential: Any) -> Message:
 def code_after(web: str, *frames: Any) -> int | None:
     """Return the code with which the server closes a connection after these frames."""
     with open_browser(web) as browser:
-        for frame in frames:
-            browser.send(frame)
+        with suppress(ConnectionClosed):  # the server may close it before it reads all
+            for frame in frames:
+                browser.send(frame)
         return browser.close_code()
 
 
@@ -118,6 +122,54 @@ def test_a_browser_that_sends_nothing_is_disconnected(
 ) -> None:
     monkeypatch.setattr(plugin, "AUTH_S", 0.1)
     assert code_after(web) == 4401
+
+
+def test_a_large_first_message_closes_the_connection(web: str) -> None:
+    assert code_after(web, activation(ticket="plt_x", clientId="x" * 8192)) == 1009
+
+
+def test_a_first_message_of_another_type_is_not_validated(
+    web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "read_message", lambda text: pytest.fail("validated"))
+    assert code_after(web, {"v": 1, "type": "full_state_sync", "id": "s", "state": {}}) == 4401
+
+
+def test_too_many_connections_without_a_credential_are_refused(
+    web: str, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin, "_pending", PendingConnections(most=1, per_peer=1))
+    with open_browser(web) as first:
+        wait_until(lambda: plugin._pending.total == 1)
+        assert code_after(web) == 4429
+        first.send(activation())
+        assert first.close_code() == 4401
+    with open_browser(web) as browser:
+        browser.activate(ticket=create_ticket(principal=principal)["ticket"])
+        assert plugin._pending.total == 0
+
+
+def test_a_ticket_is_not_used_up_while_there_is_no_room(
+    web: str, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticket = create_ticket(principal=principal)["ticket"]
+    monkeypatch.setattr(plugin, "SOCKETS_MAX", 0)
+    assert code_after(web, activation(ticket=ticket)) == 4429
+    assert PluginTicket.objects.exists()
+
+
+def test_a_ticket_is_not_used_up_while_redis_is_unavailable(
+    web: str, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticket = create_ticket(principal=principal)["ticket"]
+    monkeypatch.setattr(hub, "SUBSCRIBE_S", 0.3)
+    with monkeypatch.context() as outage:
+        outage.setattr(django_settings, "REDIS_URL", f"redis://127.0.0.1:{free_port()}/0")
+        assert code_after(web, activation(ticket=ticket)) == 1001
+    assert not PluginClient.objects.exists()
+    with open_browser(web) as browser:
+        browser.activate(ticket=ticket)
+        assert browser.request("ping")["type"] == "pong"
 
 
 def test_a_program_without_an_origin_may_connect_with_a_ticket(

@@ -105,6 +105,42 @@ TRANSPORTS = (
         failing_test=f"{_SOCKET}::test_binary_a_large_frame_and_a_flood_close_the_connection",
     ),
     Guard(
+        "plugin-pending",
+        "Connections without a credential are limited",
+        Patch(
+            _WEBSOCKET,
+            old="        if not has_room or hub.count >= SOCKETS_MAX:\n",
+            new="        if hub.count >= SOCKETS_MAX:\n",
+        ),
+        failing_test=f"{_SOCKET}::test_too_many_connections_without_a_credential_are_refused",
+    ),
+    Guard(
+        "plugin-first-frame",
+        "The first message of a connection is small",
+        Patch(
+            _WEBSOCKET,
+            old="_text_of(event, messages.FIRST_FRAME_BYTES)",
+            new="_text_of(event)",
+        ),
+        failing_test=f"{_SOCKET}::test_a_large_first_message_closes_the_connection",
+    ),
+    Guard(
+        "plugin-first-type",
+        "A first message is validated only if it is an activation",
+        Patch(
+            "runners/plugin/protocol/messages.py",
+            old='    if not isinstance(first, dict) or first.get("type") != "activate_extension":\n',
+            new="    if not isinstance(first, dict):\n",
+        ),
+        failing_test=f"{_SOCKET}::test_a_first_message_of_another_type_is_not_validated",
+    ),
+    Guard(
+        "plugin-ticket-without-redis",
+        "A ticket is used up only when the browser can be connected",
+        Patch(_WEBSOCKET, old="    await hub.reserve(client_id)\n", new=""),
+        failing_test=f"{_SOCKET}::test_a_ticket_is_not_used_up_while_redis_is_unavailable",
+    ),
+    Guard(
         "plugin-other-browsers-result",
         "A browser cannot report the result of another browser's action",
         Patch(

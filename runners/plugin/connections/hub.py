@@ -121,6 +121,7 @@ class PluginHub:
         self._tasks: list[asyncio.Task[None]] = []
         self._channel: PubSub | None = None
         self._subscribed: dict[str, asyncio.Event] = {}
+        self._reserved: set[str] = set()
         self._is_ready = asyncio.Event()
         self._state_changed = asyncio.Event()
         self._redis = Outage(
@@ -141,8 +142,38 @@ class PluginHub:
         """How many browsers are connected."""
         return len(self._connections)
 
+    async def reserve(self, client_id: str) -> None:
+        """Subscribe for a browser that is about to be paired: its `add` or `release` follows.
+
+        Raises:
+            PluginUnavailable: Redis does not accept the subscription.
+        """
+        self._reserved.add(client_id)
+        self._start()
+        try:
+            await self._subscribe(client_channel(client_id))
+        except BaseException:
+            await self.release(client_id)
+            raise
+
+    async def release(self, client_id: str) -> None:
+        """End the subscription of a browser that is not connected."""
+        from redis import RedisError
+
+        name = client_channel(client_id)
+        self._reserved.discard(client_id)
+        self._subscribed.pop(name, None)
+        try:
+            if self._channel is not None and self._subscribed:
+                await self._channel.unsubscribe(name)
+        except (RedisError, OSError) as error:
+            self._redis.failed(error)
+        if not self._subscribed:
+            await self._stop()
+
     async def add(self, connection: PluginConnection) -> None:
-        """Deliver messages to a browser from now on; an older connection of it is closed.
+        """Deliver messages to a browser from now on; an older connection of it is closed. For a
+        browser with a reservation nothing can fail: none has an action for it yet.
 
         Raises:
             PluginUnavailable: Redis does not accept the subscription.
@@ -151,26 +182,19 @@ class PluginHub:
         if older is not None:
             older.close("replaced")
         self._connections[connection.client_id] = connection
+        if connection.client_id in self._reserved:
+            self._reserved.remove(connection.client_id)
+            return
         self._start()
         await self._subscribe(client_channel(connection.client_id))
         await self._report_reconnect(connection.client_id)
 
     async def remove(self, connection: PluginConnection) -> None:
         """Deliver no more messages to a browser."""
-        from redis import RedisError
-
         if self._connections.get(connection.client_id) is not connection:
             return
         del self._connections[connection.client_id]
-        name = client_channel(connection.client_id)
-        self._subscribed.pop(name, None)
-        try:
-            if self._channel is not None and self._connections:
-                await self._channel.unsubscribe(name)
-        except (RedisError, OSError) as error:
-            self._redis.failed(error)
-        if not self._connections:
-            await self._stop()
+        await self.release(connection.client_id)
 
     def state_changed(self, connection: PluginConnection) -> None:
         """Keep the state of a browser soon."""
@@ -195,7 +219,7 @@ class PluginHub:
         tasks, self._tasks, self._channel = self._tasks, [], None
         self._is_ready.clear()
         await cancel_and_wait(tasks)
-        if not self._connections:  # no browser has connected meanwhile
+        if not self._subscribed:  # no browser has connected meanwhile
             await self.redis.aclose()
 
     # --- messages from other processes ------------------------------------------------------------

@@ -53,17 +53,20 @@ class Activation:
     principal: Principal
 
 
-def pair_client(ticket: str, about: Mapping[str, Any]) -> Activation:
+def pair_client(
+    ticket: str, about: Mapping[str, Any], *, client_id: str | None = None
+) -> Activation:
     """Add the browser that presents a ticket.
 
     Args:
         about: {extension, browser} of its first message.
+        client_id: its id; None: a new one.
 
     Raises:
         NotAuthenticated: As `redeem_ticket`.
         TooManyClients: The principal has CLIENTS_MAX browsers.
     """
-    client_id = new_client_id()
+    client_id = client_id or new_client_id()
     secret, digest = new_secret(client_id, 1)
     with transaction.atomic():
         principal, stored = redeem_ticket(ticket)

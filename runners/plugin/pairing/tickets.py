@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import NotAuthenticated
@@ -28,6 +29,7 @@ LIFETIME = timedelta(minutes=5)
 PREFIX = "plt_"
 SCOPE = "tasks:write"
 _PURPOSE = "plugin ticket"
+_NOT_VALID = "The ticket is not valid here; create a new one."
 
 
 def create_ticket(
@@ -71,6 +73,16 @@ def create_ticket(
     return {"ticket": secret, "expiresAt": to_ms(expires_at)}
 
 
+def check_ticket(secret: str) -> None:
+    """Refuse a ticket that `redeem_ticket` would refuse, without using it up.
+
+    Raises:
+        NotAuthenticated: As `redeem_ticket`.
+    """
+    if not _valid(secret).exists():
+        raise NotAuthenticated(_NOT_VALID)
+
+
 def redeem_ticket(secret: str) -> tuple[Principal, PluginTicket]:
     """Delete a ticket, in the caller's transaction; return the principal that it was created for,
     and what was stored.
@@ -79,15 +91,18 @@ def redeem_ticket(secret: str) -> tuple[Principal, PluginTicket]:
         NotAuthenticated: The ticket is unknown, used or expired, or the principal's credential is
             revoked. The error does not say which.
     """
-    refused = NotAuthenticated("The ticket is not valid here; create a new one.")
-    if not secret.startswith(PREFIX) or not secret.isascii():
-        raise refused
-    digests = macs(_PURPOSE, secret.encode())
-    valid = PluginTicket.objects.filter(digest__in=digests, expires_at__gt=datetime.now(UTC))
+    valid = _valid(secret)
     ticket = valid.first()
     if ticket is None or not valid.delete()[0]:  # a concurrent connection deleted it
-        raise refused
+        raise NotAuthenticated(_NOT_VALID)
     principal = principal_from(ticket.principal)
     if not is_credential_active(principal):
-        raise refused
+        raise NotAuthenticated(_NOT_VALID)
     return principal, ticket
+
+
+def _valid(secret: str) -> QuerySet[PluginTicket]:
+    if not secret.startswith(PREFIX) or not secret.isascii():
+        return PluginTicket.objects.none()
+    digests = macs(_PURPOSE, secret.encode())
+    return PluginTicket.objects.filter(digest__in=digests, expires_at__gt=datetime.now(UTC))

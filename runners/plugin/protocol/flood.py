@@ -1,9 +1,14 @@
-"""Limits of what one browser may send."""
+"""Limits of what one browser may send, and of connections whose browser is not known yet."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from decisions.audit.anonymous_events import peer_network
+from decisions.security.loopback import is_loopback
 
 PER_SECOND, BURST = 200, 400  # messages of one connection
 BYTES_PER_SECOND, BYTES_BURST = 4 * 1024 * 1024, 8 * 1024 * 1024  # of one connection
@@ -67,3 +72,38 @@ class ConnectionBudget:
         times = [one for one in self._recent.get(client_id, ()) if one > since]
         self._recent[client_id] = [*times, self._clock()]
         return len(times) < CONNECTIONS
+
+
+class PendingConnections:
+    """The open connections of a process whose browser is not known yet.
+
+    Args:
+        most: of all addresses.
+        per_peer: of one client address (IPv6: one /64 network), except of this machine.
+    """
+
+    def __init__(self, most: int, per_peer: int) -> None:
+        self._most, self._per_peer = most, per_peer
+        self._peers: Counter[str] = Counter()
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return self._peers.total()
+
+    @contextmanager
+    def count(self, address: str) -> Iterator[bool]:
+        """Count a connection for the length of the block; yield False, without counting it, if it
+        is one too many.
+        """
+        peer = peer_network(address)
+        is_of_full_peer = self._peers[peer] >= self._per_peer and not is_loopback(address)
+        if is_of_full_peer or self.total >= self._most:
+            yield False
+            return
+        self._peers[peer] += 1
+        try:
+            yield True
+        finally:
+            self._peers[peer] -= 1
+            self._peers += Counter()  # without the addresses that have none

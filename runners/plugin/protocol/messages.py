@@ -23,6 +23,7 @@ from runners.actions.catalogue import ACTIONS
 
 VERSION = 1
 FRAME_BYTES = 1024 * 1024
+FIRST_FRAME_BYTES = 8 * 1024  # of activate_extension: the browser is not known yet
 ID_LENGTH = 128
 TITLE_LENGTH, URL_LENGTH = 512, 2048  # the extension shortens longer ones
 MAX_WINDOWS, MAX_GROUPS, MAX_TABS = 200, 500, 2000
@@ -351,6 +352,18 @@ def read_message(text: str) -> dict[str, Any]:
         _check_outcome(message)
     read: dict[str, Any] = coerce_integers(message, FROM_CLIENT[type_])
     return read
+
+
+def read_activation(text: str) -> dict[str, Any]:
+    """Parse the first message of a connection. Nothing of another type is validated.
+
+    Raises:
+        InvalidInput: It is not an `activate_extension`, or not a valid one.
+    """
+    first = load_json(text.encode("utf-8", "surrogatepass"), limit=FIRST_FRAME_BYTES)
+    if not isinstance(first, dict) or first.get("type") != "activate_extension":
+        raise InvalidInput("The first message must be activate_extension.")
+    return read_message(text)
 
 
 def _check_outcome(message: Mapping[str, Any]) -> None:
