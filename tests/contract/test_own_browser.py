@@ -4,6 +4,8 @@ by HTTP, the task's status, the state of the browser, and what the person does t
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -11,12 +13,15 @@ import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import create_token
+from runners.actions.catalogue import READABILITY
+from runners.actions.readability import TEXT_LIMIT_BYTES
+from runners.plugin.dispatch import PluginAction
 from runs.models import Run, Task
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import tool_results
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
-from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
+from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser, failed
 from tests.support.runners.protocol_browser import ProtocolBrowser, pair_browser, tab
 from tests.support.runs.task_socket import open_task_socket
 
@@ -96,6 +101,40 @@ def test_the_browser_is_sent_what_its_task_waits_for(
         "host": "shop.example",
         "element": 'button "Buy"',
     }
+
+
+def test_a_text_of_exactly_2_mib_is_accepted(
+    model: ModelServer, api: httpx.Client, worker: WorkerProcess, scripted: Any
+) -> None:
+    _, pages = scripted
+    text = b"x" * TEXT_LIMIT_BYTES
+
+    def answer(action: PluginAction) -> Mapping[str, Any]:
+        sent = asyncio.run(pages.upload(action, text, "text/markdown"))
+        length = {"contentLengthBytes": len(text), "truncated": True}
+        return {"title": "Shop", **length, "upload": sent}
+
+    pages.replies["browser_readability_extract"] = answer
+    model.script = [OPEN, Turn("", [Call(READABILITY.name, {"tabId": TAB}, "read")]), complete()]
+    start(api)
+    worker.work()
+    (read,) = tool_results(model.requests[2])[-1:]
+    whole = api.get(f"/api/v1/artifacts/{read['result']['artifactId']}/content")
+    assert (read["ok"], whole.content) == (True, text)
+
+
+def test_a_page_whose_text_cannot_be_read_is_used_with_its_screenshot(
+    model: ModelServer, api: httpx.Client, worker: WorkerProcess, scripted: Any
+) -> None:
+    _, pages = scripted
+    pages.replies["browser_readability_extract"] = failed("PAGE_PREP_FAILED")
+    model.script = [OPEN, complete()]
+    start(api)
+    worker.work()
+    page = tool_results(model.requests[1])[0]["page"]
+    assert (page["missing"], "screenshot" in page) == (["readability"], True)
+    assert "No readability of the page" in page["untrusted"]
+    assert Run.objects.get().status == "succeeded"
 
 
 def test_the_person_at_the_browser_takes_over_gives_back_and_stops(

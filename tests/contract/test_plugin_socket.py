@@ -1,6 +1,7 @@
 """Test the WebSocket of paired browsers: who may connect, what closes it, what it answers.
 
-The rows of `ws:plugin` of the bad inputs are here and in tests/runners/plugin/test_calls.py.
+The rows of `ws:plugin` of the bad inputs are here, in tests/runners/plugin/test_calls.py and, those
+of a page's text, in test_own_browser.py.
 """
 
 from __future__ import annotations
