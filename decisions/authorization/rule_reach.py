@@ -13,7 +13,9 @@ from django.utils.module_loading import import_string
 
 from decisions.authorization.policy import (
     ANY_TOOL,
+    BROWSER_PREFIX,
     HIGH_RISK,
+    OWN_BROWSERS,
     TARGET_PREFIX,
     CallerPolicy,
     Verdict,
@@ -23,7 +25,7 @@ from decisions.authorization.policy import (
     rule_label,
 )
 from decisions.authorization.policy_rules import active_rule, scope_callers
-from decisions.models import PolicyRule, RuleScope
+from decisions.models import PolicyRule, RuleScope, RuleVerdict
 
 _VERBS = {"allow": "allows", "deny": "denies", "confirm": "requires a confirmation for"}
 _DECIDED = {"deny": "denied", "confirm": "held for a confirmation", "allow": "allowed"}
@@ -38,6 +40,7 @@ class KnownCall:
         tool: the name; empty for a runner that does not say which tools it offers.
         target_id: empty for this installation itself.
         tenant_id, workspace_id: who may use the target; empty for everybody in that.
+        principal_id: who alone may use it; empty for all of them.
         is_builtin: Continuity executes the tool itself.
         is_template: the target is a template, as in calls of run_task_template.
     """
@@ -47,6 +50,7 @@ class KnownCall:
     target_name: str = ""
     tenant_id: str = ""
     workspace_id: str = ""
+    principal_id: str = ""
     is_builtin: bool = False
     is_template: bool = False
 
@@ -263,13 +267,26 @@ def _names_runners_tool(rule: PolicyRule, known: Sequence[KnownCall]) -> bool:
 
 
 def _matches(rule: PolicyRule, call: KnownCall, callers: frozenset[str]) -> bool:
-    if rule.target_id not in ("", call.target_id):
+    if not _names_target(rule, call):
         return False
     if rule.scope == RuleScope.EVERYWHERE:
         return True
+    if rule.scope == RuleScope.AGENT and call.principal_id not in ("", rule.scope_id):
+        return False
     is_visible = not call.tenant_id or call.tenant_id in callers
     in_workspace = not call.workspace_id or call.workspace_id in callers
     return is_visible and (in_workspace or rule.scope == RuleScope.TENANT)
+
+
+def _names_target(rule: PolicyRule, call: KnownCall) -> bool:
+    """Tell whether a rule can decide on a call's target. `plugin` stands for all paired browsers; a
+    single one counts only if the rule names it.
+    """
+    if call.target_id.startswith(BROWSER_PREFIX):
+        return rule.target_id == call.target_id
+    if call.target_id == OWN_BROWSERS and not rule.target_id:
+        return rule.verdict != RuleVerdict.ALLOW
+    return rule.target_id in ("", call.target_id)
 
 
 def _evaluate(policy: CallerPolicy, call: KnownCall) -> Verdict:

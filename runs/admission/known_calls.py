@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from decisions.authorization.policy import SUBMIT
+from decisions.authorization.policy import OWN_BROWSERS, SUBMIT
 from decisions.authorization.rule_reach import KnownCall
 from decisions.models import PolicyRule
-from runners.models import ExecutionTarget, TargetKind
+from runners.actions.catalogue import ACTIONS
+from runners.models import ExecutionTarget, PluginClient, TargetKind
 from runners.remote_tools.catalogue import tools_of_runner
 from runners.tools.registry import tool_names
 from runs.task_templates.registry import list_templates
@@ -45,13 +46,21 @@ API_CALLS = (
 
 
 def list_known_calls() -> Iterator[KnownCall]:
-    """Yield the built-in tools, the other calls of the APIs, and the tools on each target."""
+    """Yield the built-in tools, the other calls of the APIs, the tools on each target, and the
+    browser actions in paired browsers: in all of them, and in each.
+    """
     for name in (*tool_names(), *API_CALLS):
         yield KnownCall(name, is_builtin=True)
     for template in list_templates():
         yield KnownCall(SUBMIT, template.template_id, is_builtin=True, is_template=True)
     for target in ExecutionTarget.objects.order_by("id")[:TARGETS_MAX]:
         yield from _calls_on(target)
+    for name in ACTIONS:
+        yield KnownCall(name, OWN_BROWSERS, "every paired browser", is_builtin=True)
+    for client in PluginClient.objects.filter(revoked_at__isnull=True).order_by("id")[:TARGETS_MAX]:
+        place = client.id, client.name, client.tenant_id, client.workspace_id, client.principal_id
+        for name in ACTIONS:
+            yield KnownCall(name, *place, is_builtin=True)
 
 
 def _calls_on(target: ExecutionTarget) -> Iterator[KnownCall]:

@@ -11,14 +11,16 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import Client
 
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request
 from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
 from decisions.errors import PolicyDenied
-from decisions.identity.principals import Principal, create_token
+from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import PolicyRule, Token
 from runners.targets.targets import TargetFields, create_target_row
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
+from tests.support.browser.own_browser import pair
 
 pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
@@ -279,7 +281,7 @@ def test_a_wide_rule_is_retired_with_a_tick_and_without_its_token_too(
     retire = f"{LIST}{rule.key}/retire/"
     page = superuser_client.get(retire).content.decode()
     assert re.search(
-        r"The rule no longer denies \d+ tools on 1 target and every target added", page
+        r"The rule no longer denies \d+ tools on 2 targets and every target added", page
     )
     answer = {"shown": shown_in(page)}
     assert "tick the box" in superuser_client.post(retire, answer).content.decode()
@@ -332,3 +334,39 @@ def test_names_that_look_like_others_are_marked(
         if name != "review":
             assert marks[1] in page, name
     assert "token \u0430⟨U+0430⟩gent" in superuser_client.get(NEW).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"target_id": "plugin"}, "on 1 target: browser_click."),
+        ({"target_id": "$browser"}, "on 1 target: browser_click."),
+        ({"target_id": "$browser", "scope": "agent|local"}, "on 1 target: browser_click."),
+        ({"target_id": "$browser", "scope": "agent|$other"}, "No known call matches"),
+        ({"target_id": "*", "verdict": "deny"}, "on 2 targets: browser_click."),
+        ({"target_id": "*"}, "on 1 target: browser_click."),
+    ],
+    ids=["all browsers", "one browser", "of its owner", "of another", "denied anywhere", "allowed"],
+)
+def test_a_rule_names_the_paired_browsers_that_it_decides_about(
+    superuser_client: Client, principal: Principal, fields: dict[str, str], sentence: str
+) -> None:
+    other = authenticate(create_token(name="other")).id
+    known = {"$browser": pair(principal).id, "agent|$other": f"agent|{other}"}
+    filled = {name: known.get(value, value) for name, value in fields.items()}
+    page = superuser_client.post(NEW, {**FORM, "tool": "browser_click", **filled})
+    assert sentence in page.content.decode()
+    assert "further call" not in page.content.decode()
+
+
+def test_a_rule_lists_past_calls_in_paired_browsers(
+    superuser_client: Client, principal: Principal
+) -> None:
+    client_id = pair(principal).id
+    details = {"tool": "browser_click", "targetId": client_id}
+    scope = principal.tenant_id, principal.workspace_id
+    record(AuditEvent("tool.called", principal.id, "run", "run_1", *scope, details))
+    rule = {**FORM, "tool": "browser_click", "target_id": "plugin", "verdict": "deny"}
+    page = superuser_client.post(NEW, rule).content.decode()
+    assert "every paired browser" in page
+    assert client_id in page
