@@ -1,18 +1,35 @@
-"""The calls about paired browsers that REST offers: each caller sees and removes its own."""
+"""The calls about paired browsers that REST offers: each caller pairs, sees and removes its own."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
+
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.validation.json_schema import page_of
 from runners.models import PluginClient
 from runners.plugin.connections.snapshots import delete_snapshot, read_snapshot
+from runners.plugin.pairing import tickets
 from runners.plugin.pairing.registry import revoke_client
 from runners.plugin.pairing.selectors import client_of, clients_of, is_connected, is_healthy
 
 READ, WRITE = "tasks:read", "tasks:write"
+
+
+def create_ticket(*, principal: Principal, name: str = "") -> dict[str, Any]:
+    """Create a ticket that pairs a browser with the caller, as `tickets.create_ticket`. Commits.
+
+    Raises:
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
+    """
+    principal.require(WRITE)
+    approval = admit_call(tool_call_request(principal, "pair_browser", {"name": name}))
+    with transaction.atomic():
+        use_approval(approval)
+        return tickets.create_ticket(principal=principal, name=name)
 
 
 def list_clients(*, principal: Principal, limit: int = 50, offset: int = 0) -> dict[str, Any]:
@@ -67,10 +84,14 @@ def revoke(*, principal: Principal, client_id: str) -> dict[str, Any]:
 
     Raises:
         PluginClientNotFound: As `client_of`.
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require(WRITE)
     client = client_of(principal, client_id)
-    revoked = revoke_client(client, actor=principal.id)
+    approval = admit_call(tool_call_request(principal, "remove_browser", {"clientId": client.id}))
+    with transaction.atomic():
+        use_approval(approval)
+        revoked = revoke_client(client, actor=principal.id)
     delete_snapshot(client.id)
     return {"clientId": client.id, "revoked": revoked}
 

@@ -12,7 +12,6 @@ from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, oper
 from decisions.api.view import ApiView, json_response, principal_of
 from decisions.validation.json_schema import closed, page_schema
 from runners.plugin import contract, services
-from runners.plugin.pairing import tickets
 
 _CLIENT = component("PluginClient", contract.CLIENT)
 _LISTED = component("PluginClientList", page_schema("clients", _CLIENT))
@@ -32,7 +31,7 @@ _IN_PATH = {"clientId": "From the list of paired browsers."}
 class PluginTicketView(ApiView):
     """POST /plugin/ticket."""
 
-    scopes = {"POST": tickets.SCOPE}
+    scopes = {"POST": services.WRITE}
 
     @operation(
         "makePluginTicket",
@@ -43,14 +42,14 @@ class PluginTicketView(ApiView):
         body=_NEW_TICKET,
         body_example={"name": "My laptop"},
         examples={201: contract.TICKET_EXAMPLE},
-        refusals=(400, 401, 403, 413, 415, 429),
+        refusals=(400, 401, 403, 409, 413, 415, 429),
     )
     def post(self, request: Request) -> HttpResponse:
         """Valid once, for five minutes. The browser that presents it belongs to you: only your
         tasks may act in it.
         """
         fields = self.arguments(_NEW)
-        ticket = tickets.create_ticket(principal=principal_of(request), **fields)
+        ticket = services.create_ticket(principal=principal_of(request), **fields)
         return json_response(ticket, status=HTTPStatus.CREATED)
 
 
@@ -117,7 +116,7 @@ class PluginClientView(ApiView):
         tag="browsers",
         response=_REVOKED,
         path=_IN_PATH,
-        refusals=WRITE_REFUSALS,
+        refusals=(*WRITE_REFUSALS, 409),
     )
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Its connection is closed, and it cannot connect again before it is paired again."""

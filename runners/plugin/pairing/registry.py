@@ -161,7 +161,7 @@ def revoke_client(client: PluginClient, *, actor: str, reason: str = "") -> bool
         if reason:
             details["reason"] = reason
         record(_audit_event("plugin.revoked", actor, client, details))
-    send_to_client(client.id, {"kind": "revoked"})
+    transaction.on_commit(lambda: send_to_client(client.id, {"kind": "revoked"}))
     return True
 
 

@@ -26,13 +26,14 @@ from decisions.models import (
     Outcome,
     UserObject,
 )
-from runners.models import BrowserSession, ExecutionTarget
+from runners.models import BrowserSession, ExecutionTarget, PluginTicket
 from runners.targets.targets import TargetFields, create_target_row
 from runs.conversations.services import take_over_task
 from runs.models import Run, Task, TaskMessage, Webhook, WebhookDelivery
 from runs.sessions.services import create_session
 from runs.webhooks.services import create_webhook, disable_webhook
 from tests.contract.mcp_host import PrincipalTransport, StdioHost
+from tests.support.browser.own_browser import pair
 from tests.support.decisions.confirmations import confirm
 from tests.support.decisions.continuity import (
     SHELL,
@@ -98,6 +99,8 @@ WRITES = (
     Write("take_over_task", "tasks/{task}/takeover"),
     Write("resume_task", "tasks/{takenTask}/resume"),
     Write("stop_task", "tasks/{task}/stop"),
+    Write("pair_browser", "plugin/ticket", {"name": "Laptop"}),
+    Write("remove_browser", "plugin/clients/{browser}", method="DELETE"),
     Write("continuity_chat", "chat", CHAT),
     Write("continuity_report_outcome", "decision/{decided}/outcome?user_id=alice", OUTCOME),
     Write("continuity_put_shell", "user/alice/objects/shell", SHELL),
@@ -111,8 +114,6 @@ NOT_IN_TABLE = {  # routes that change nothing, and routes that a separate test 
     "tools/{}/call": "test_tool_calls.py",
     "decision/{}/confirm": "tested below",
     "artifacts/upload/{}": "the bytes of a start_artifact_upload",
-    "plugin/ticket": "its person agrees in the browser; policy checks each action there",
-    "plugin/clients/{}": "a caller gives up its own browser",
 }
 
 
@@ -162,6 +163,7 @@ def facts(
         "target": target.id,
         "task": make_task(),
         "takenTask": take_over_task(principal=principal, task_id=make_task())["taskId"],
+        "browser": pair(caller).id,
         "decided": str(create_decision_with_outcome(principal).decision_id),
     }
 
@@ -175,6 +177,7 @@ def count_rows() -> list[int]:
         UserObject,
         Decision,
         ExecutionTarget,
+        PluginTicket,
         Run,
         Task,
         TaskMessage,
