@@ -30,10 +30,10 @@ class NoBrowserPaired(Conflict):
     """The caller has paired no browser."""
 
     code = "PLUGIN_OFFLINE"
-    retryable = True
     recovery = (
-        "Install the Continuity extension in the browser and pair it (docs/own-browser.md), or omit"
-        " the target: then a browser of the worker is used."
+        "Pair one: install the Continuity extension in your browser (docs/plugin.md) and give it a"
+        " ticket, from the page Browsers of the admin, POST /plugin/ticket or `manage.py"
+        " plugin_ticket`. Or omit the target: then a browser of the worker is used."
     )
 
 

@@ -72,6 +72,7 @@ _KINDS: tuple[type[ToolFailed], ...] = (
 _BY_CODE = {kind.code: kind for kind in _KINDS}
 COLLECT_S = 10.0  # for the answer to an action that a lost worker sent
 _WITHOUT_PAGE = frozenset({TASK_START.name, TASK_STOP.name, LIST_TABS.name, CLOSE_TAB.name})
+_UNREACHABLE = "Check that the address is right, and that your own browser can reach it."
 _TASK_BUSY = "TASK_BUSY"  # another action of the task is still running in the browser
 
 
@@ -230,7 +231,9 @@ def _failure(action: Action, error: Mapping[str, Any]) -> ToolFailed:
         return ToolFailed(message or f"The browser refused {action.name}.", details=details)
     if kind is failures.CdpUnavailable and details.get("effect") == "unknown":
         kind = failures.CdpLost
-    return kind(message or f"{action.name} failed in the browser.", details=details)
+    recovery = _UNREACHABLE if kind is NavigationFailed else None
+    message = message or f"{action.name} failed in the browser."
+    return kind(message, details=details, recovery=recovery)
 
 
 async def _output(

@@ -61,8 +61,9 @@ def test_nobody_elses_browser_is_found(principal: Principal, caller: Caller, own
     fields: dict[str, Any] = {field: "other"}
     others = replace(principal, **fields)
     client = pair(others, **online())
-    with pytest.raises(NoBrowserPaired):
+    with pytest.raises(NoBrowserPaired) as refused:
         choose_own_browser(caller, "plugin")
+    assert (refused.value.retryable, "plugin_ticket" in refused.value.recovery) == (False, True)
     with pytest.raises(TargetNotFound):
         choose_own_browser(caller, client.id)
 

@@ -32,6 +32,8 @@ from decisions.presentation.formatting import ago
 from decisions.security.loopback import is_loopback
 from runners.browser.pool.driver import browser_environment
 from runners.errors import ToolFailed
+from runners.models import PluginClient
+from runners.plugin.pairing.selectors import connected_clients
 from runs.installation.health.status import describe_audit_fault
 from runs.installation.home import redis_server
 from runs.installation.home.damage import RECOVERY, damage_message, describe, find_damage
@@ -73,6 +75,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_rolling_upgrade()
     yield check_totals()
     yield check_tokens()
+    yield check_browsers()
     yield check_audit()
     yield check_redis()
     yield check_artifacts()
@@ -217,6 +220,19 @@ def check_tokens() -> CheckResult:
     more = f" and {len(expiring) - 5} more" if len(expiring) > 5 else ""
     recovery = "Create new ones with `manage.py create_token`, and send those instead."
     return CheckResult("note", "tokens", f"expire soon: {named}{more}", recovery)
+
+
+def check_browsers() -> CheckResult:
+    """Report how many people's own browsers are paired and connected; nothing needs one."""
+    try:
+        paired = PluginClient.objects.filter(revoked_at__isnull=True).count()
+        online = connected_clients().count()
+    except DatabaseError:
+        return CheckResult("note", "browsers", "not checked: see the database")
+    if not paired:
+        what = "none is paired; `manage.py plugin_ticket` pairs your own one (docs/plugin.md)"
+        return CheckResult("ok", "browsers", what)
+    return CheckResult("ok", "browsers", f"{paired} paired, {online} connected now")
 
 
 def check_audit() -> CheckResult:

@@ -214,6 +214,15 @@ def test_an_unknown_error_of_the_browser_is_a_failure_of_the_action(
     assert error["details"]["effect"] == ("none" if code == "TASK_BUSY" else "unknown")
 
 
+def test_a_page_that_the_browser_cannot_reach_is_not_said_to_be_unreachable_from_the_worker(
+    perform: Perform, browser: ScriptedBrowser
+) -> None:
+    browser.replies["task_start"] = failed("STEP_EXECUTION_FAILED", netError="ERR_REFUSED")
+    error = perform("task_start").error or {}
+    assert "your own browser" in error["recovery"]
+    assert "worker" not in error["recovery"]
+
+
 def test_input_that_was_lost_is_not_repeated(perform: Perform, browser: ScriptedBrowser) -> None:
     browser.replies["browser_click"] = failed("CDP_UNAVAILABLE", effect="unknown")
     error = perform("browser_click").error or {}
