@@ -23,6 +23,7 @@ from decisions.security.logs import redact
 from runners.models import ExecutionTarget
 from runs.admin.runs.columns import state_pill
 from runs.admin.runs.waterfall import status_word
+from runs.agent.typed_text import hide_typed_text
 from runs.models import UNFINISHED, Run, RunStep, StepStatus
 from runs.task_templates.registry import get_template
 
@@ -70,6 +71,10 @@ def _subject(run: Run) -> dict[str, str]:
     return {"subject_name": _("Subject"), "subject": str(getattr(run, "subject", ""))}
 
 
+def _output(step: RunStep) -> str:
+    return pretty_json(hide_typed_text(step.output), limit=OUTPUT_MAX)
+
+
 def _row(step: RunStep, run: Run, at: int) -> dict[str, Any]:
     took = _took(step)
     return {
@@ -102,7 +107,9 @@ def _end_of_step(decision: Decision, step: RunStep | None) -> dict[str, Any] | N
     return {
         **_label(is_good),
         "text": error or (_("It took %(time)s.") % {"time": took} if took else ""),
-        "output": pretty_json(step.output, limit=OUTPUT_MAX) if step.output and is_good else "",
+        "output": pretty_json(hide_typed_text(step.output), limit=OUTPUT_MAX)
+        if step.output and is_good
+        else "",
     }
 
 

@@ -8,11 +8,24 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.presentation.visible_text import revealed
-from runners.actions.catalogue import ACTIONS, OBSERVE
+from decisions.presentation.visible_text import revealed, secret_named
+from decisions.security.masking import MASK
+from runners.actions.catalogue import ACTIONS, OBSERVE, TYPE
 from runs.agent.journal_view import CALL, PAGE
 from runs.models import Run
 
+_SECRET_WORDS = re.compile(
+    r"passw|passphrase|passcode|secret|token|api[ _-]?key|\b(pin|otp|cvv|cvc)\b"
+    r"|密码|密碼|口令|密钥|密鑰|验证码|驗證碼|令牌",
+    re.IGNORECASE,
+)
+# A line of an observation: a password field, a field whose value is masked, or one whose label
+# names a secret.
+_SECRET_FIELD = re.compile(
+    rf"\[\d+\] (input password\b|.* = \*\*\*"
+    rf"|(input|textarea)[^\"]*\"[^\"]*({_SECRET_WORDS.pattern}))",
+    re.IGNORECASE,
+)
 ELEMENTS = {"clickId": "element", "toClickId": "toElement"}  # argument, field of its line
 RUNS = 10  # of the session, before this one
 LINE_CHARS, TITLE_CHARS = 300, 100
@@ -46,7 +59,7 @@ def with_shown_page(
 ) -> ToolCallRequest:
     """Return the request of a browser action with what a person needs to decide on it: the newest
     observation's title and address of the page, and its lines of the elements that the action
-    names. On the run's database thread.
+    names. A text that is typed into a secret field is masked. On the run's database thread.
 
     Args:
         journal: the run's steps before this one.
@@ -66,7 +79,20 @@ def with_shown_page(
         if not is_continued:
             break
     masked = request.args if request.display_args is None else request.display_args
-    return replace(request, shown_args={**request.args, **shown}, display_args={**masked, **shown})
+    exact, masked = {**request.args, **shown}, {**masked, **shown}
+    if request.tool == TYPE.name and _is_secret(shown.get("element", ""), request.args):
+        length = f"text, {len(str(request.args.get('text', '')))} characters"
+        exact, masked = {**exact, "text": secret_named(length)}, {**masked, "text": MASK}
+    return replace(request, shown_args=exact, display_args=masked)
+
+
+def _is_secret(lines: str, args: Mapping[str, Any]) -> bool:
+    """Tell whether an element is a field for a password or another secret, by the lines of the
+    elements that it may be, or by its XPath where the call has no clickId.
+    """
+    if args.get("clickId") is None:
+        return _SECRET_WORDS.search(str(args.get("xpath") or "")) is not None
+    return _SECRET_FIELD.search(lines) is not None
 
 
 def find_element(run: Run, args: Mapping[str, Any], journal: Sequence[EndedStep]) -> PageElement:

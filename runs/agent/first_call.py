@@ -13,6 +13,7 @@ from runners.invocation.step_call import StepCall
 from runs.agent.journal_view import CALL
 from runs.agent.remote_tools import remote_call
 from runs.agent.tools import AGENT_TOOLS
+from runs.agent.typed_text import without_text
 
 
 def planned_call(step: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall | None:
@@ -39,13 +40,10 @@ def _call_identity(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def start_event_data(step: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the event data of a call's start, without typed text.
-
-    Typed text may be a password: which field it goes into is not known yet.
-    """
+    """Return the event data of a call's start, without typed text."""
     args = dict(step["args"])
-    if step["tool"] == TYPE.name and isinstance(args.get("text"), str):
-        args["text"] = f"({len(args['text'])} characters)"
+    if step["tool"] == TYPE.name:
+        args = without_text(args)
     return {"phase": "start", **_call_identity(step), "args": display_arguments(args)}
 
 

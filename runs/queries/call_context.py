@@ -31,6 +31,7 @@ from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import content_digest
 from runners.workspace.writing.proposed_change import proposed_diff, read_current, unified_diff
 from runners.workspace.writing.snapshots import read_snapshot, snapshot_digest
+from runs.agent.typed_text import hide_typed_text
 from runs.models import DEVELOPER_TARGET, Run, RunStep
 from runs.queries.request_previews import (
     basis_of_request,
@@ -54,7 +55,9 @@ _Args = Mapping[str, Any]
 
 
 def context_of_decision(decision: Decision) -> CallContext:
-    """Return the context of a decision on a message or a tool call; nothing in it is masked."""
+    """Return the context of a decision on a message or a tool call; of what it has
+    only typed text is masked.
+    """
     run = Run.objects.filter(id=decision.run_id).first() if decision.run_id else None
     facts = [("Caller", _caller(decision)), *_run_facts(decision, run)]
     steps = _steps_before(decision)
@@ -111,7 +114,8 @@ def _run_facts(decision: Decision, run: Run | None) -> _Texts:
     goal = run.inputs.get("goal")
     if isinstance(goal, str):
         return [*facts, ("Goal", goal)]
-    return [*facts, ("Inputs of the run", json.dumps(run.inputs, ensure_ascii=False))]
+    inputs = hide_typed_text(run.inputs)  # the typed text is an argument of the call
+    return [*facts, ("Inputs of the run", json.dumps(inputs, ensure_ascii=False))]
 
 
 def _steps_before(decision: Decision) -> list[str]:

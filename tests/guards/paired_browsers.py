@@ -7,6 +7,7 @@ from tests.guards.guard import Guard, Patch
 _SOCKET = "tests/contract/test_plugin_socket.py"
 _CALLS = "tests/runners/plugin/test_calls.py"
 _ADMIN = "tests/runners/admin/test_paired_browsers.py"
+_TYPED = "tests/runs/admin/test_typed_passwords.py"
 _WEBSOCKET = "runs/websockets/plugin.py"
 _REGISTRY = "runners/plugin/pairing/registry.py"
 _TICKETS = "runners/plugin/pairing/tickets.py"
@@ -166,6 +167,26 @@ TRANSPORTS = (
         Patch(_SESSION, old="        if call.has_ended:\n", new="        if False:\n"),
         failing_test=f"{_CALLS}::"
         "test_an_action_without_result_times_out_and_its_late_result_is_ignored",
+    ),
+    Guard(
+        "typed-password",
+        "A text for a password field is masked where a person confirms it",
+        Patch(
+            "runs/admission/shown_page.py",
+            old="    if request.tool == TYPE.name and _is_secret(",
+            new="    if request.tool == TYPE.name and not _is_secret(",
+        ),
+        failing_test=f"{_TYPED}::test_a_password_is_confirmed_unseen_and_typed_as_it_is",
+    ),
+    Guard(
+        "typed-text-on-pages",
+        "The pages of a run show no typed text",
+        Patch(
+            "runs/agent/typed_text.py",
+            old='        shown["args"] = without_text(args)\n',
+            new="        pass\n",
+        ),
+        failing_test=f"{_TYPED}::test_a_password_is_on_no_page_of_its_run_and_in_no_record",
     ),
     Guard(
         "plugin-own-browsers",

@@ -18,6 +18,7 @@ from runs.admin.runs.columns import elapsed_ms, state_pill
 from runs.admin.runs.conversation import usage_figures
 from runs.admin.runs.result import result_context
 from runs.admin.runs.waits import list_waits, waited_ms
+from runs.agent.typed_text import hide_typed_text
 from runs.models import Run, RunStep
 
 STEPS = 200  # of each run
@@ -86,7 +87,7 @@ def comparison(first: Run, second: Run) -> dict[str, Any]:
     """Return the template context of two runs."""
     now = datetime.now(UTC)
     pairs = list(_pairs(_steps(first), _steps(second)))
-    inputs = list(_different(first.inputs, second.inputs))
+    inputs = list(_different(*map(hide_typed_text, (first.inputs, second.inputs))))
     return {
         "sides": [_side(first, now), _side(second, now)],
         "inputs": inputs,

@@ -18,6 +18,7 @@ from decisions.security.logs import redact
 from runs.admin.runs.waterfall import Bar, Waterfall
 from runs.agent.first_call import start_event_data
 from runs.agent.journal_view import CALL, PAGE, SUMMARY, TURN
+from runs.agent.typed_text import hide_typed_text
 from runs.models import Run, RunStep, StepStatus
 
 _UNSAID = frozenset({"tabId"})
@@ -97,7 +98,7 @@ def _turn(row: Mapping[str, Any]) -> dict[str, Any]:
         "refused": [
             {
                 "tool": call.get("name", ""),
-                "args": brief(call.get("args")),
+                "args": brief(hide_typed_text(call).get("args")),
                 "reason": shorten(str(call["refused"]), 300),
                 "code": call.get("code", ""),
             }

@@ -29,6 +29,7 @@ from runs.admin.runs.conversation import conversation, described, usage_figures
 from runs.admin.runs.player import moments, pictures_of
 from runs.admin.runs.questions import question_of
 from runs.admin.runs.waits import Wait, list_waits, waited_ms
+from runs.agent.typed_text import hide_typed_text
 from runs.models import (
     ACTIVE,
     RETRIABLE,
@@ -79,7 +80,7 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
             "moments": moments(bars, pictures, shares_page=_shares_page(run)),
         },
         "result": runs_result.result_context(run.result, run.error),
-        "inputs": pretty_json(run.inputs),
+        "inputs": pretty_json(hide_typed_text(run.inputs)),
         "options": pretty_json(run.options) if run.options else "",
         "artifacts": _artifacts(request, run),
         "log": _events(request, run),

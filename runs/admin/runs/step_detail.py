@@ -10,6 +10,7 @@ from artifacts.admin.responses import is_image
 from artifacts.models import Artifact
 from decisions.presentation.formatting import pretty_json
 from runs.agent.journal_view import CALL
+from runs.agent.typed_text import hide_typed_text
 from runs.models import Run, RunStep
 
 ARTIFACTS_SHOWN = 20
@@ -26,13 +27,17 @@ def step_context(request: HttpRequest, run: Run, step: RunStep) -> dict[str, Any
         )
     return {
         "step": step,
-        "input": pretty_json(step.input, limit=4000),
-        "output": pretty_json(step.output, limit=8000, items=20) if step.output is not None else "",
+        "input": pretty_json(hide_typed_text(step.input), limit=4000),
+        "output": "" if step.output is None else _output(step),
         "error": pretty_json(step.error, limit=4000) if step.error is not None else "",
         "pictures": [row for row in artifacts if is_image(row)],
         "files": [row for row in artifacts if not is_image(row)],
         **(_around(request, run, step) if step.input.get("kind") == CALL else {}),
     }
+
+
+def _output(step: RunStep) -> str:
+    return pretty_json(hide_typed_text(step.output), limit=8000, items=20)
 
 
 def _around(request: HttpRequest, run: Run, step: RunStep) -> dict[str, Any]:

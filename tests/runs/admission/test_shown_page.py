@@ -66,3 +66,29 @@ def test_other_calls_and_unseen_pages_are_shown_with_their_arguments() -> None:
     request = ToolCallRequest("p", "t", "w", "write_to_file", {"path": "a"})
     assert with_shown_page(Run(), request, []) is request
     assert shown([], clickId=12).shown_args == {"tabId": 7, "clickId": 12}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_masked"),
+    [
+        ('[4] input password "Word" = ""', True),
+        ("[4]* input password", True),
+        ('[4] input "Code" = *** required', True),
+        ('[4] input "API key" = ""', True),
+        ('[4] input "密码" = ""', True),
+        ('[4] input "Name" = ""', False),
+        ('[4] textarea "Passage" = "password"', False),
+        ('[4] input "Name" = "" → /password', False),
+    ],
+)
+def test_a_text_that_is_typed_into_a_secret_field_is_masked(line: str, is_masked: bool) -> None:
+    request = shown([observed(line)], "browser_type", clickId=4, text="hunter22")
+    assert request.args["text"] == "hunter22"
+    texts = str(request.shown_args), str(request.display_args)
+    assert ["hunter22" in text for text in texts] == [not is_masked] * 2
+
+
+def test_a_text_for_a_field_that_an_xpath_calls_a_password_is_masked() -> None:
+    path = "//input[@type='password']"
+    request = shown([observed("Log in")], "browser_type", xpath=path, text="hunter22")
+    assert "hunter22" not in str((request.shown_args, request.display_args))

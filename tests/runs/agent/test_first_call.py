@@ -11,6 +11,7 @@ import pytest
 from runners.errors import PageLost
 from runs.agent.journal_view import AgentContext
 from runs.agent.loop import do_call
+from runs.agent.typed_text import hide_typed_text
 from runs.task_templates.base import StepContext, StepPlan
 from runs.task_templates.builtin.session_action import SessionAction
 
@@ -51,3 +52,13 @@ def test_an_action_of_a_host_that_ends_its_step_has_an_end_event() -> None:
 def check_end(ctx: LostPage) -> None:
     (end,) = ctx.events
     assert (end["phase"], end["ok"], end["errorCode"]) == ("end", False, PageLost.code)
+
+
+def test_typed_text_is_hidden_in_what_hosts_steps_and_turns_record() -> None:
+    args = {"tabId": 1, "text": "hunter22"}
+    typed = {"tabId": 1, "text": "(8 characters)"}
+    for field in ("action", "tool", "name"):
+        recorded = {"calls": [{field: "browser_type", "args": args}]}
+        assert hide_typed_text(recorded) == {"calls": [{field: "browser_type", "args": typed}]}
+    other = {"tool": "browser_find_text", "args": args}
+    assert hide_typed_text(other) == other
