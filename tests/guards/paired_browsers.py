@@ -176,7 +176,7 @@ TRANSPORTS = (
             old="    if request.tool == TYPE.name and _is_secret(",
             new="    if request.tool == TYPE.name and not _is_secret(",
         ),
-        failing_test=f"{_TYPED}::test_a_password_is_confirmed_unseen_and_typed_as_it_is",
+        failing_test=f"{_TYPED}::test_a_password_is_confirmed_unseen_and_typed_as_it_is[command]",
     ),
     Guard(
         "typed-text-on-pages",
