@@ -20,10 +20,10 @@ from decisions.models import AuditEntry, Decision
 from decisions.presentation.formatting import duration, pretty_json, shorten
 from decisions.presentation.html import pill
 from decisions.security.logs import redact
+from runners.actions.typed_text import hide_typed_text
 from runners.models import ExecutionTarget
 from runs.admin.runs.columns import state_pill
 from runs.admin.runs.waterfall import status_word
-from runs.agent.typed_text import hide_typed_text
 from runs.models import UNFINISHED, Run, RunStep, StepStatus
 from runs.task_templates.registry import get_template
 

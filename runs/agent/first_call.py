@@ -8,12 +8,12 @@ from typing import Any
 
 from decisions.authorization.authorize import display_arguments
 from runners.actions.catalogue import ACTIONS, TYPE
+from runners.actions.typed_text import without_text
 from runners.errors import ToolFailed
 from runners.invocation.step_call import StepCall
 from runs.agent.journal_view import CALL
 from runs.agent.remote_tools import remote_call
 from runs.agent.tools import AGENT_TOOLS
-from runs.agent.typed_text import without_text
 
 
 def planned_call(step: Mapping[str, Any], inputs: Mapping[str, Any]) -> StepCall | None:

@@ -18,6 +18,7 @@ from decisions.authorization.decision_pages import CallContext, CallPreview
 from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments
 from decisions.errors import Refused
 from decisions.models import Decision
+from runners.actions.typed_text import hide_typed_text
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.snapshots import compare_with_now
@@ -31,7 +32,6 @@ from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import content_digest
 from runners.workspace.writing.proposed_change import proposed_diff, read_current, unified_diff
 from runners.workspace.writing.snapshots import read_snapshot, snapshot_digest
-from runs.agent.typed_text import hide_typed_text
 from runs.models import DEVELOPER_TARGET, Run, RunStep
 from runs.queries.request_previews import (
     basis_of_request,

@@ -182,7 +182,7 @@ TRANSPORTS = (
         "typed-text-on-pages",
         "The pages of a run show no typed text",
         Patch(
-            "runs/agent/typed_text.py",
+            "runners/actions/typed_text.py",
             old='        shown["args"] = without_text(args)\n',
             new="        pass\n",
         ),

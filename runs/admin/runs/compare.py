@@ -14,11 +14,11 @@ from django.db.models.fields.json import KT
 
 from decisions.presentation.formatting import duration, pretty_json, shorten
 from decisions.security.logs import redact
+from runners.actions.typed_text import hide_typed_text
 from runs.admin.runs.columns import elapsed_ms, state_pill
 from runs.admin.runs.conversation import usage_figures
 from runs.admin.runs.result import result_context
 from runs.admin.runs.waits import list_waits, waited_ms
-from runs.agent.typed_text import hide_typed_text
 from runs.models import Run, RunStep
 
 STEPS = 200  # of each run

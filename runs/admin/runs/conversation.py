@@ -15,10 +15,10 @@ from django.utils.translation import gettext as _
 
 from decisions.presentation.formatting import shorten
 from decisions.security.logs import redact
+from runners.actions.typed_text import hide_typed_text
 from runs.admin.runs.waterfall import Bar, Waterfall
 from runs.agent.first_call import start_event_data
 from runs.agent.journal_view import CALL, PAGE, SUMMARY, TURN
-from runs.agent.typed_text import hide_typed_text
 from runs.models import Run, RunStep, StepStatus
 
 _UNSAID = frozenset({"tabId"})

@@ -15,6 +15,7 @@ from artifacts.models import RESULT, Artifact
 from decisions.admin.filters import workspace_label
 from decisions.models import AuditEntry, Token, Workspace
 from decisions.presentation.formatting import duration, one_line, pretty_json
+from runners.actions.typed_text import hide_typed_text
 from runs.admin.new_run.views import again_url
 from runs.admin.runs import result as runs_result
 from runs.admin.runs import waterfall
@@ -29,7 +30,6 @@ from runs.admin.runs.conversation import conversation, described, usage_figures
 from runs.admin.runs.player import moments, pictures_of
 from runs.admin.runs.questions import question_of
 from runs.admin.runs.waits import Wait, list_waits, waited_ms
-from runs.agent.typed_text import hide_typed_text
 from runs.models import (
     ACTIVE,
     RETRIABLE,

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from artifacts.admin.responses import is_image
 from artifacts.models import Artifact
 from decisions.presentation.formatting import pretty_json
+from runners.actions.typed_text import hide_typed_text
 from runs.agent.journal_view import CALL
-from runs.agent.typed_text import hide_typed_text
 from runs.models import Run, RunStep
 
 ARTIFACTS_SHOWN = 20

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from runners.actions.typed_text import hide_typed_text
 from runners.errors import PageLost
 from runs.agent.journal_view import AgentContext
 from runs.agent.loop import do_call
-from runs.agent.typed_text import hide_typed_text
 from runs.task_templates.base import StepContext, StepPlan
 from runs.task_templates.builtin.session_action import SessionAction
 
