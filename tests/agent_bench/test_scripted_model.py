@@ -50,6 +50,7 @@ def try_task(
     return make
 
 
+@pytest.mark.slow
 def test_the_scripted_model_does_a_few_tasks_from_observations_alone(try_task: Try) -> None:
     outcomes = [try_task(name, ScriptedModel()) for name in QUICK]
     assert [one.task for one in outcomes if not one.success] == [], outcomes

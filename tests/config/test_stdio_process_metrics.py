@@ -23,6 +23,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.mark.slow
 async def test_a_direct_call_over_stdio_is_counted_though_the_host_exits_at_once(
     tmp_path: Path,
 ) -> None:

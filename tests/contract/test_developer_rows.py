@@ -55,11 +55,12 @@ def set_up(
         directives = {name: arguments.pop(name) for name in list(arguments) if name.startswith("$")}
         addresses = {"hangs": local_server.url(""), "off": f"http://127.0.0.1:{closed_port}"}
         terre = directives.get("$terre", "off")
+        limit_ms = 700 if row.expect_code == "E_TIMEOUT" else 10_000
         settings.WORKSPACE_POLICY = replace(
             settings.WORKSPACE_POLICY,
             developer=directives.get("$mode") == "developer",
-            command_timeout_ms=2500,
-            browser_timeout_ms=2500,
+            command_timeout_ms=limit_ms,
+            browser_timeout_ms=limit_ms,
             preview_url=addresses.get(terre, terre),
         )
         script = directives.get("$script", SCRIPT)

@@ -193,6 +193,7 @@ def test_text_of_the_page_cannot_end_its_marks(browsing: Host, page_server: Page
         assert text.count("</untrusted-page>") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "named"), [({"clickId": "x"}, "clickId"), ({"nope": 1}, "nope"), ({}, "clickId")]
 )
@@ -215,6 +216,7 @@ def test_every_action_is_a_tool_and_the_list_stays_small(browsing: Host) -> None
     assert len(orjson.dumps(own)) <= 12_000
 
 
+@pytest.mark.slow
 def test_the_agent_goes_on_from_the_page_of_a_host(
     browsing: Host, page_server: PageServer, model: ModelServer, agent_settings: Any
 ) -> None:
@@ -276,6 +278,7 @@ def test_a_click_that_closes_its_tab_is_not_repeated_in_another(
     assert "Deleted" not in page
 
 
+@pytest.mark.slow
 def test_what_a_host_gets_does_not_depend_on_the_model_of_the_agent(
     browsing: Host, page_server: PageServer, settings: Any
 ) -> None:
@@ -303,6 +306,7 @@ def test_lines_that_did_not_change_are_left_out_unless_all_are_requested(
     assert "Row 7" in observed[0]["text"]
 
 
+@pytest.mark.slow
 def test_lines_of_an_answer_that_the_host_canceled_are_sent_again(
     browsing: Host, page_server: PageServer
 ) -> None:
@@ -315,6 +319,7 @@ def test_lines_of_an_answer_that_the_host_canceled_are_sent_again(
     assert "Row 7" in act(browsing, "browser_scroll", to="top")[1]
 
 
+@pytest.mark.slow
 def test_a_new_address_is_opened_in_the_session_of_the_connection(
     browsing: Host, page_server: PageServer
 ) -> None:
@@ -357,6 +362,7 @@ def test_an_upload_of_files_that_may_not_be_read_is_refused(
         assert error["details"] == {"effect": "none"}
 
 
+@pytest.mark.slow
 def test_a_screenshot_is_a_picture(browsing: Host, page_server: PageServer) -> None:
     act(browsing, "task_start", url=page_server.add("/form", FORM))
     result = browsing.call("browser_screenshot", {})["result"]
@@ -425,6 +431,7 @@ def test_over_http_each_call_names_its_session(
     assert "sessionId" in json.loads(observed["content"][0]["text"])["message"]
 
 
+@pytest.mark.slow
 def test_calls_at_the_same_time_are_performed_one_after_the_other(
     browsing: Host, page_server: PageServer
 ) -> None:
@@ -437,6 +444,7 @@ def test_calls_at_the_same_time_are_performed_one_after_the_other(
     assert "\n3\n" in observed
 
 
+@pytest.mark.slow
 def test_a_host_works_on_the_tabs_of_its_pages(browsing: Host, page_server: PageServer) -> None:
     popup = page_server.add("/popup", "<title>Popup</title><h1>Second</h1>")
     button = f"<button onclick=\"window.open('{popup}')\">Open</button>"
@@ -517,6 +525,7 @@ def test_a_host_acts_in_the_users_own_browser(
     assert {action.client_id for action in browser.sent} == {browser.client_id}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["plc_of_others", "target_1"])
 def test_a_host_chooses_no_browser_but_its_users(browsing: Host, target: str) -> None:
     error = refused(browsing, "task_start", url=SHOP, targetId=target)

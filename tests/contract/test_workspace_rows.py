@@ -1,4 +1,4 @@
-"""Test every row of bad inputs of workspace and developer tools over REST and MCP."""
+"""Test every row of bad inputs of the workspace tools over REST and MCP."""
 
 from __future__ import annotations
 
@@ -12,22 +12,18 @@ import pytest
 from runners.workspace.tools.write_to_file import RESPONSE
 from tests.contract.bad_inputs import Row, rows
 from tests.contract.workspace_files import (
-    make_preview_hang,
     prepare,
-    preview,  # noqa: F401  (a fixture)
     project_files,  # noqa: F401  (a fixture)
 )
-from tests.support.browser.page_server import PageServer
 from tests.support.runners.tool_client import ToolClient
 
 pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
 
-ROWS = rows("mcp+rest:workspace") + rows("mcp+rest:developer-tools")
+ROWS = rows("mcp+rest:workspace")  # test_developer_rows.py sends those of developer tools
 LEFT_OUT = {
     "$disk_full": "tests/faults/test_workspace_writes.py fills a disk",
     "no_read_perm": "root may read it; workspace/files/test_sandbox.py uses another user",
 }
-RUN_TOOLS = ("preview_scene", "browser_action")
 
 
 def reason_left_out(row: Row) -> str | None:
@@ -38,13 +34,12 @@ def reason_left_out(row: Row) -> str | None:
 
 
 SENT = [row for row in ROWS if reason_left_out(row) is None]
-FILE_ROWS = [row for row in SENT if row.tool not in RUN_TOOLS and "$sequence" not in row.input]
-PAGE_ROWS = [row for row in SENT if row.tool in RUN_TOOLS]
+SINGLE = [row for row in SENT if "$sequence" not in row.input]
 SEQUENCES = [row for row in SENT if "$sequence" in row.input]
 
 
 def test_every_row_is_sent_or_has_its_reason() -> None:
-    assert len(FILE_ROWS) + len(PAGE_ROWS) + len(SEQUENCES) == len(SENT)
+    assert len(SINGLE) + len(SEQUENCES) == len(SENT)
     assert len(ROWS) - len(SENT) <= 2
 
 
@@ -56,7 +51,7 @@ def send(tool_client: ToolClient, row: Row, args: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.usefixtures("project_files")
-@pytest.mark.parametrize("row", FILE_ROWS, ids=str)
+@pytest.mark.parametrize("row", SINGLE, ids=str)
 def test_a_bad_input_gets_its_code(
     tool_client: ToolClient, project: Path, settings: Any, row: Row
 ) -> None:
@@ -79,23 +74,6 @@ def test_a_write_that_differs_from_its_preview_is_refused(
     assert [send(tool_client, row, args) for args in before] == ["OK"] * len(before)
     assert send(tool_client, row, last) == row.expect_code
     assert (project / "a.txt").read_text() == "aab\n"
-
-
-@pytest.mark.usefixtures("project_files", "background_worker")
-@pytest.mark.parametrize("row", PAGE_ROWS, ids=str)
-def test_a_bad_page_gets_its_code(
-    tool_client: ToolClient,
-    project: Path,
-    settings: Any,
-    preview: PageServer,  # noqa: F811
-    row: Row,
-) -> None:
-    args = prepare(row.input, project, settings)
-    if "$terre" in row.input:
-        make_preview_hang(preview, settings)
-    if "redirect_out" in str(args):
-        args["url"] = preview.url("/redirect_out")
-    assert send(tool_client, row, args) == row.expect_code
 
 
 def test_a_dry_run_returns_what_the_schema_defines(tool_client: ToolClient, project: Path) -> None:

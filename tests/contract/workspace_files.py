@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from runners.targets.workspaces import state_folder
-from tests.support.browser.page_server import PageResponse, PageServer, html, serve_pages
+from tests.support.browser.page_server import PageResponse, PageServer, serve_pages
 
 BROKEN = "snap_20251101T093210_badc0de0"
-SLOW_MS = 2_000
 
 
 @pytest.fixture
@@ -66,20 +65,12 @@ def package(root: Path, **scripts: str) -> None:
 
 def prepare(row_input: dict[str, Any], root: Path, settings: Any) -> dict[str, Any]:
     """Set up what a row's directives request, and return the remaining arguments."""
-    echo_script = f'{sys.executable} -c "import sys; print(sys.argv[1:])"'
-    package(root, lint=echo_script, build=row_input.get("$script", echo_script))
-    if row_input.get("$package_json") == "missing":
-        (root / "package.json").unlink()
-    changes: dict[str, Any] = {"developer": "$mode" in row_input}
-    if "$script" in row_input:
-        changes["command_timeout_ms"] = SLOW_MS
-    settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, **changes)
+    package(root, lint=f'{sys.executable} -c "import sys; print(sys.argv[1:])"')
+    settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, developer=False)
     return {name: value for name, value in row_input.items() if name not in DIRECTIVES}
 
 
-DIRECTIVES = frozenset(
-    {"$mode", "$script", "$package_json", "$terre", "$after_use_with_other_content", "$disk_full"}
-)
+DIRECTIVES = frozenset({"$after_use_with_other_content", "$disk_full"})
 
 
 PLAYER = "<title>game</title><p>once upon a time</p>"
@@ -96,10 +87,3 @@ def preview(settings: Any) -> Iterator[PageServer]:
         policy = replace(settings.WORKSPACE_POLICY, preview_url=server.url(""))
         settings.WORKSPACE_POLICY = policy
         yield server
-
-
-def make_preview_hang(server: PageServer, settings: Any) -> None:
-    """Have the preview never answer, with a short timeout for the tools."""
-    server.add("/api/test", html("late", delay=3600.0))
-    policy = replace(settings.WORKSPACE_POLICY, browser_timeout_ms=SLOW_MS)
-    settings.WORKSPACE_POLICY = policy

@@ -89,6 +89,7 @@ def test_a_page_opened_later_shows_the_same_messages(
     assert "TaskMessage" not in visitor.do(visitor.page.content())
 
 
+@pytest.mark.slow
 def test_a_page_opened_during_a_run_shows_the_earlier_messages(
     visitor: Visitor,
     make_task: MakeTask,

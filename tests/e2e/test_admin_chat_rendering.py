@@ -127,6 +127,7 @@ def test_hidden_characters_of_a_reply_are_written_out(
     visitor.wait_for("[data-role=assistant] >> text=a⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩b⟨U+200B")
 
 
+@pytest.mark.slow
 def test_incomplete_markdown_loses_no_character(visitor: Visitor, make_task: MakeTask) -> None:
     open_task(visitor, make_task())
     for text in ("", "**", "`a", "# ", "- ", "|", "| a |\n|", "**a", "x" * 30_000):

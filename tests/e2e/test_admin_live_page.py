@@ -123,6 +123,7 @@ def test_a_person_takes_over_the_page_signs_in_and_returns_it(
     check_recorded(task_id, page_server.url("/inside"))
 
 
+@pytest.mark.slow
 def test_the_person_sees_dialogs_new_tabs_and_navigation_away_from_the_page(
     visitor: Visitor,
     principal: Principal,

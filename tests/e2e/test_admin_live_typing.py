@@ -97,6 +97,7 @@ def keyboard(visitor: Visitor, make_task: Callable[..., str]) -> Keyboard:
     return keyboard
 
 
+@pytest.mark.slow
 def test_text_without_a_key_is_sent_as_text(keyboard: Keyboard) -> None:
     keyboard.cdp(("insertText", {"text": "Å"}))
     keyboard.press("s", "KeyS", 83, text="s")

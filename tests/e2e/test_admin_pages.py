@@ -124,6 +124,7 @@ def test_untrusted_names_and_bytes_execute_no_script(
         assert visitor.do(visitor.page.evaluate("window.ran")) is None, path
 
 
+@pytest.mark.slow
 def test_a_screenshot_opens_large(
     visitor: Visitor, make_run_with_steps: Callable[..., Run], make_artifact: Callable[..., str]
 ) -> None:

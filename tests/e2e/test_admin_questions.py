@@ -106,6 +106,7 @@ def test_a_late_choice_is_refused_and_starts_nothing(
     assert answers(Run.objects.get().id) == ["green"]
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_in_the_inbox_and_on_the_runs_page(
     visitor: Visitor, model: ModelServer, worker: WorkerProcess, submit_goal: SubmitGoal
 ) -> None:

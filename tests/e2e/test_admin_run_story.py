@@ -84,6 +84,7 @@ def test_a_table_is_rendered_while_it_streams(visitor: Visitor, make_task: MakeT
     assert visitor.texts("[data-growing]") == []
 
 
+@pytest.mark.slow
 def test_rows_are_added_and_removed_and_the_first_error_gets_the_focus(visitor: Visitor) -> None:
     visitor.open("/admin/runs/run/new/call_tools/")
     visitor.click("[data-add-row]")

@@ -42,6 +42,7 @@ def test_a_person_compares_previews_and_restores_a_snapshot(
     assert (written_workspace.root / SCENE).read_text() == SCENE_TEXT
 
 
+@pytest.mark.slow
 def test_file_contents_execute_no_script_on_the_page(
     visitor: Visitor, folder_target: ExecutionTarget, written_workspace: ProjectWorkspace
 ) -> None:

@@ -37,14 +37,22 @@ def run(home: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
         pytest.param(
             ("create_token", "x", "--scopes", ""), "--scopes names none", marks=pytest.mark.slow
         ),
-        (("create_token", "x", "--scopes", "nope"), "Unknown scopes: nope."),
+        pytest.param(
+            ("create_token", "x", "--scopes", "nope"),
+            "Unknown scopes: nope.",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(("create_token", ""), "A token needs a name", marks=pytest.mark.slow),
         pytest.param(
             ("create_token", "x", "--expires", "soon"),
             "'soon' is not a lifetime",
             marks=pytest.mark.slow,
         ),
-        (("mcp_config", "--http", "not-a-url"), "'not-a-url' is not the URL of a server"),
+        pytest.param(
+            ("mcp_config", "--http", "not-a-url"),
+            "'not-a-url' is not the URL of a server",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             ("mcp_config", "--http", "http:///x"),
             "'http:///x' is not the URL of a server",
@@ -69,7 +77,14 @@ def test_wrong_arguments_print_one_sentence_and_no_traceback(
 
 
 @pytest.mark.parametrize(
-    "command", ["create_token x", "verify_audit", "export_audit", "recount_runs", "admin_link"]
+    "command",
+    [
+        "create_token x",
+        *(
+            pytest.param(command, marks=pytest.mark.slow)
+            for command in ("verify_audit", "export_audit", "recount_runs", "admin_link")
+        ),
+    ],
 )
 def test_a_database_without_the_tables_is_named_in_one_sentence(
     tmp_path: Path, command: str
@@ -113,9 +128,9 @@ def overwrite_header(file: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "command"),
     [
-        (truncate, "verify_audit"),
         (flip_bits, "up --background"),
         (overwrite_header, "create_token x"),
+        pytest.param(truncate, "verify_audit", marks=pytest.mark.slow),
         pytest.param(truncate, "up --background", marks=pytest.mark.slow),
         pytest.param(truncate, "create_token x", marks=pytest.mark.slow),
         pytest.param(flip_bits, "verify_audit", marks=pytest.mark.slow),

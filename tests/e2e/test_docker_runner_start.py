@@ -59,6 +59,7 @@ def test_commands_do_not_see_the_runners_other_variables(tmp_path: Path) -> None
     assert "hidden-value" not in printed
 
 
+@pytest.mark.slow
 def test_a_public_address_requires_a_token_and_checks_host_names(tmp_path: Path) -> None:
     output = refused_start(tmp_path, *PROCESS, "--host", "0.0.0.0")
     assert "Other machines can connect" in output
@@ -112,6 +113,7 @@ def test_an_invalid_option_is_reported_in_one_sentence(tmp_path: Path) -> None:
     assert "--memory-mb" in refused_start(tmp_path, *PROCESS, "--memory-mb", "1")
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
@@ -119,12 +121,14 @@ def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     assert "not a valid port" in refused_start(tmp_path, *PROCESS, "--port", "70000")
 
 
+@pytest.mark.slow
 def test_docker_isolation_without_an_engine_is_refused_without_a_fallback(tmp_path: Path) -> None:
     no_engine = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
     output = refused_start(tmp_path, "--isolation", "docker", **no_engine)
     assert "No Docker engine answers" in output
 
 
+@pytest.mark.slow
 def test_process_isolation_and_network_access_print_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "manage.py", "docker_runner", "--root", str(tmp_path)]
     with subprocess.Popen(
@@ -171,6 +175,7 @@ def test_serving_loads_neither_django_nor_docker() -> None:
     assert completed.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_manage_py_help_lists_the_runners_options() -> None:
     completed = subprocess.run(
         [sys.executable, "manage.py", "help", "docker_runner"],

@@ -32,6 +32,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerProcess]:
         yield runner
 
 
+@pytest.mark.slow
 def test_a_command_returns_its_exit_status_and_both_streams(runner: RunnerProcess) -> None:
     output = runner.output("bash.exec", cmd="echo out; echo err >&2; exit 3")
     assert (output["exitCode"], output["stdout"], output["stderr"]) == (3, "out\n", "err\n")

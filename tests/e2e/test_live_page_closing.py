@@ -98,6 +98,7 @@ def test_a_takeover_that_lasts_too_long_ends_with_a_reason(
     check_page_closed(taken_over_task, "error")
 
 
+@pytest.mark.slow
 def test_a_closed_page_is_reopened_when_the_person_returns_it(
     visitor: Visitor,
     taken_over_task: str,

@@ -105,6 +105,7 @@ def check_answered_from_page(visitor: Visitor) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_an_answer_during_a_takeover_reaches_the_model_when_the_page_is_returned(
     visitor: Visitor,
     take_over_waiting_task: TakeOver,

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.installation.temporary_home import ROOT, temporary_home
 from tests.support.runs.waiting import eventually
 from tests.support.runs.webhook_receiver import run_receiver
@@ -20,6 +22,7 @@ CREATE_WEBHOOK = (
 )
 
 
+@pytest.mark.slow
 def test_the_scheduler_sends_a_webhook_for_a_run_that_another_process_ended(tmp_path: Path) -> None:
     env = {
         "REDIS_URL": os.environ["REDIS_URL"],

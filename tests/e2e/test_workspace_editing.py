@@ -126,6 +126,7 @@ async def test_the_tools_are_disabled_without_a_project(
         assert "--workspace" in error["message"]
 
 
+@pytest.mark.slow
 async def test_selecting_the_developer_toolset_enables_developer_mode(
     env: dict[str, str], project: Path
 ) -> None:

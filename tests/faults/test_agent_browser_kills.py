@@ -28,7 +28,11 @@ def kill(*names: str) -> None:
                 process.kill()
 
 
-@pytest.mark.parametrize("names", [("chrom", "headless"), ("node",)], ids=["browser", "driver"])
+@pytest.mark.parametrize(
+    "names",
+    [("chrom", "headless"), pytest.param(("node",), marks=pytest.mark.slow)],
+    ids=["browser", "driver"],
+)
 def test_a_click_on_a_killed_browser_is_reported_and_the_page_is_reopened(
     installation: FaultInstallation,
     model: ModelServer,

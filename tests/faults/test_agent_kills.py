@@ -102,7 +102,9 @@ def test_a_lost_model_turn_is_requested_again(
     check_resumed(installation, run)
 
 
-@pytest.mark.parametrize("failpoint_name", ["before_call", "after_call"])
+@pytest.mark.parametrize(
+    "failpoint_name", [pytest.param("before_call", marks=pytest.mark.slow), "after_call"]
+)
 def test_a_lost_call_is_not_repeated_and_the_model_is_informed(
     installation: FaultInstallation, model: ModelServer, tmp_path: Path, failpoint_name: str
 ) -> None:
@@ -119,7 +121,9 @@ def test_a_lost_call_is_not_repeated_and_the_model_is_informed(
     check_resumed(installation, run)
 
 
-@pytest.mark.parametrize("failpoint_name", ["before_call", "after_call"])
+@pytest.mark.parametrize(
+    "failpoint_name", [pytest.param("before_call", marks=pytest.mark.slow), "after_call"]
+)
 def test_a_lost_click_is_not_repeated_and_the_page_is_read_again(
     installation: FaultInstallation,
     model: ModelServer,
@@ -161,7 +165,9 @@ def test_a_lost_click_is_not_repeated_and_the_page_is_read_again(
     installation.check_invariants()
 
 
-@pytest.mark.parametrize("failpoint_name", ["before_call", "after_call"])
+@pytest.mark.parametrize(
+    "failpoint_name", [pytest.param("before_call", marks=pytest.mark.slow), "after_call"]
+)
 def test_a_lost_call_to_a_runner_is_never_sent_again(
     installation: FaultInstallation,
     model: ModelServer,

@@ -106,7 +106,9 @@ def test_a_kill_between_two_calls_of_a_turn_repeats_neither_the_turn_nor_the_fir
     installation.check_invariants()
 
 
-@pytest.mark.parametrize("failpoint_name", ["before_waiting", "after_waiting"])
+@pytest.mark.parametrize(
+    "failpoint_name", ["before_waiting", pytest.param("after_waiting", marks=pytest.mark.slow)]
+)
 def test_a_question_whose_worker_is_killed_is_asked_once(
     installation: FaultInstallation, model: ModelServer, tmp_path: Path, failpoint_name: str
 ) -> None:
@@ -124,6 +126,7 @@ def test_a_question_whose_worker_is_killed_is_asked_once(
     check_answered(installation, model, run_id)
 
 
+@pytest.mark.slow
 def test_another_worker_receives_the_answer_to_a_question(
     installation: FaultInstallation, model: ModelServer, tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def test_a_submit_stays_fast_while_the_broker_is_down(installation: FaultInstall
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_submit_stays_fast_while_the_broker_hangs(installation: FaultInstallation) -> None:
     with silent_server() as port:
         took_s = submit_in_process(installation, f"redis://127.0.0.1:{port}/0")
@@ -180,6 +181,7 @@ def limited_to_the_prefix(redis: RedisServer) -> Iterator[Redis]:
             )
 
 
+@pytest.mark.slow
 def test_all_keys_and_channels_of_a_used_installation_have_its_prefix(
     installation: FaultInstallation,
 ) -> None:

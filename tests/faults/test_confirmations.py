@@ -44,7 +44,9 @@ def test_a_waiting_run_resumes_after_every_process_was_killed(
     installation.check_invariants()
 
 
-@pytest.mark.parametrize("failpoint_name", ["before_waiting", "after_waiting"])
+@pytest.mark.parametrize(
+    "failpoint_name", ["before_waiting", pytest.param("after_waiting", marks=pytest.mark.slow)]
+)
 def test_a_worker_killed_while_it_requests_a_confirmation_requests_it_once_and_repeats_nothing(
     installation: FaultInstallation, tmp_path: Path, failpoint_name: str
 ) -> None:
@@ -64,6 +66,7 @@ def test_a_worker_killed_while_it_requests_a_confirmation_requests_it_once_and_r
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_the_scheduler_ends_a_confirmation_without_an_answer(
     installation: FaultInstallation, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def installation(
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_restart_during_trivial_runs_loses_no_run(
     installation: FaultInstallation, postgres: PostgresServer
 ) -> None:
@@ -102,6 +103,7 @@ def _send_all(processes: list[psutil.Process], number: signal.Signals) -> None:
             process.send_signal(number)
 
 
+@pytest.mark.slow
 def test_workers_stop_their_steps_before_the_lease_expires_when_the_server_hangs(
     installation: FaultInstallation, postgres: PostgresServer, tmp_path: Path
 ) -> None:

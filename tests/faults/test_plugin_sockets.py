@@ -106,6 +106,7 @@ def test_an_action_waits_for_a_browser_that_connects_again(
         assert len(again.actions) == 1
 
 
+@pytest.mark.slow
 def test_a_browser_connected_to_one_web_process_is_removed_over_another(
     installation: FaultInstallation,
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_stopped_web_process_asks_its_browsers_to_connect_again(
     installation.wait_until(lambda: PluginClient.objects.get().connection_id is None)
 
 
+@pytest.mark.slow
 def test_browsers_connect_again_after_an_outage_of_redis(installation: FaultInstallation) -> None:
     web = WebProcess(installation)
     with connect(web, ticket=create_ticket(principal=local_principal())["ticket"]) as browser:

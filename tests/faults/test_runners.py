@@ -104,6 +104,7 @@ def first_failure(run: Run) -> dict[str, Any]:
     return details
 
 
+@pytest.mark.slow
 def test_a_call_ends_at_its_deadline_and_leaves_no_process(
     installation: FaultInstallation, folder: Path, proxy: Relay
 ) -> None:
@@ -137,6 +138,7 @@ def test_a_canceled_run_ends_its_call_at_the_runner(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_killed_runner_fails_only_its_own_call(
     installation: FaultInstallation, folder: Path, runners: list[RunnerProcess], proxy: Relay
 ) -> None:

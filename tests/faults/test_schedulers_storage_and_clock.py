@@ -72,6 +72,7 @@ def test_an_unavailable_storage_fails_the_run_and_a_retry_resumes_it(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_eight_processes_submit_and_cancel_concurrently(installation: FaultInstallation) -> None:
     """The processes use the same idempotency keys, so each key creates one run."""
     installation.start("scheduler")

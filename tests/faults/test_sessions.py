@@ -102,6 +102,7 @@ def test_the_worker_that_holds_a_session_gets_its_runs(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_worker_that_receives_sigterm_releases_its_session(
     installation: FaultInstallation, site: str
 ) -> None:
@@ -119,7 +120,7 @@ def test_a_worker_that_receives_sigterm_releases_its_session(
     installation.check_invariants()
 
 
-@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_worker_killed_while_it_fills_in_a_form_leaves_no_credentials(
     installation: FaultInstallation, site: str, step: int
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_worker_killed_while_it_fills_in_a_form_leaves_no_credentials(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_login_succeeds_after_its_worker_is_killed_before_it_sends_the_form(
     installation: FaultInstallation, site: str
 ) -> None:

@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from decisions.models import AuditEntry
 from runs.models import Run, RunStep, Slot, Worker
 from tests.faults.installation import FaultInstallation
@@ -37,6 +39,7 @@ def test_sigterm_releases_all_five_runs_of_a_worker(installation: FaultInstallat
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_another_worker_resumes_released_runs_at_once_without_a_scheduler(
     installation: FaultInstallation,
 ) -> None:
@@ -57,6 +60,7 @@ def test_another_worker_resumes_released_runs_at_once_without_a_scheduler(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_step_that_hangs_in_a_thread_does_not_delay_the_shutdown(
     installation: FaultInstallation,
 ) -> None:

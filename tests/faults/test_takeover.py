@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from django.test import override_settings
 
 from decisions.identity.principals import local_principal
@@ -21,6 +22,7 @@ from tests.support.browser.page_server import PageServer
 pytest_plugins = ["tests.support.agent.model_fixtures", "tests.support.browser.browser_fixtures"]
 
 
+@pytest.mark.slow
 def test_a_page_lost_with_its_worker_is_reported_and_opened_again(
     installation: FaultInstallation, model: ModelServer, tmp_path: Path, page_server: PageServer
 ) -> None:

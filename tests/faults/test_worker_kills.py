@@ -22,6 +22,7 @@ from tests.support.runs.worker_rows import error_of
 
 # The moment, and whether the first step's mark is written twice: the step was executed, but its
 # end was not recorded.
+# With each failpoint, whether its step is executed once more.
 FAILPOINTS = {
     "before_claim": False,
     "after_claim": False,
@@ -47,7 +48,17 @@ def killed(processes: list[Process]) -> list[Process]:
     return [process for process in processes if not process.is_running]
 
 
-@pytest.mark.parametrize("failpoint_name", FAILPOINTS)
+@pytest.mark.parametrize(
+    "failpoint_name",
+    [
+        pytest.param("before_claim", marks=pytest.mark.slow),
+        "after_claim",
+        pytest.param("step_started", marks=pytest.mark.slow),
+        "step_over",
+        pytest.param("before_ending", marks=pytest.mark.slow),
+        "after_ending",
+    ],
+)
 def test_a_run_survives_its_worker(
     installation: FaultInstallation, tmp_path: Path, failpoint_name: str
 ) -> None:
@@ -64,7 +75,9 @@ def test_a_run_survives_its_worker(
     installation.check_invariants()
 
 
-@pytest.mark.parametrize("failpoint_name", ["step_started", "step_over"])
+@pytest.mark.parametrize(
+    "failpoint_name", ["step_started", pytest.param("step_over", marks=pytest.mark.slow)]
+)
 def test_a_once_step_is_never_repeated(
     installation: FaultInstallation, tmp_path: Path, failpoint_name: str
 ) -> None:
@@ -122,6 +135,7 @@ def test_bytes_stored_without_their_row_are_stored_again(installation: FaultInst
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_run_fails_after_three_lost_workers(
     installation: FaultInstallation, tmp_path: Path
 ) -> None:
@@ -153,6 +167,7 @@ def test_a_worker_killed_during_a_cancel_leaves_no_slot(installation: FaultInsta
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_worker_killed_while_it_releases_a_run_costs_one_attempt(
     installation: FaultInstallation, tmp_path: Path
 ) -> None:
@@ -173,8 +188,15 @@ def test_a_worker_killed_while_it_releases_a_run_costs_one_attempt(
     installation.check_invariants()
 
 
-@pytest.mark.parametrize("failpoint_name", ["before_submit", "before_ring"])
-@pytest.mark.parametrize("key", ["'k'", "None"])
+@pytest.mark.parametrize(
+    ("failpoint_name", "key"),
+    [
+        ("before_submit", "'k'"),
+        ("before_ring", "None"),
+        pytest.param("before_submit", "None", marks=pytest.mark.slow),
+        pytest.param("before_ring", "'k'", marks=pytest.mark.slow),
+    ],
+)
 def test_a_killed_submit_is_committed_completely_or_not_at_all(
     installation: FaultInstallation, failpoint_name: str, key: str
 ) -> None:

@@ -98,6 +98,7 @@ def test_every_change_of_a_download_link_is_refused(download: str, bucket: Bucke
     assert bucket.keys() == stored
 
 
+@pytest.mark.slow
 def test_a_download_link_ends_after_a_minute(
     download: str, s3_server: tuple[str, SignatureCheck], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ async def test_an_unusable_home_is_reported_and_tried_again(env: dict[str, str])
         assert (await call(client, "list_task_runs"))["total"] == 0
 
 
+@pytest.mark.slow
 async def test_a_host_that_exits_at_once_is_not_delayed_by_the_start(env: dict[str, str]) -> None:
     async with connected(env) as client:
         await client.list_tools()

@@ -113,6 +113,7 @@ async def test_a_sync_run_returns_its_result_and_reports_progress(
     assert {total for _, total in progress_values} == {3}
 
 
+@pytest.mark.slow
 async def test_auto_mode_waits_for_a_small_run(env: dict[str, str]) -> None:
     async with connected(env) as client:
         run = await call(client, "run_task_template", **job("ok"))

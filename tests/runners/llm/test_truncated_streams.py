@@ -124,6 +124,7 @@ HTTP_REQUEST = httpx2.Request("POST", "http://model.test/v1")
 EXPECTED_CALLS = [(call.name, call.arguments, "") for call in CALLS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
 def test_a_turn_cut_at_any_byte_before_its_end_yields_no_call(name: Name) -> None:
     async def every_byte() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from artifacts.models import Artifact
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
@@ -28,6 +30,7 @@ PAGE = (
 )
 
 
+@pytest.mark.slow
 def test_a_downloaded_file_and_a_file_of_the_project_are_uploaded(
     model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:

@@ -64,6 +64,7 @@ def test_a_page_that_navigates_to_an_address_without_an_answer_ends_the_run(
     assert (page_step.name, page_step.status, len(model.requests)) == ("page", "failed", 2)
 
 
+@pytest.mark.slow
 def test_a_page_with_too_much_text_is_sent_as_a_screenshot_with_a_note(
     model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_turn_cut_once_makes_each_call_once(
         (project / "a.txt").unlink()
 
 
+@pytest.mark.slow
 def test_a_turn_cut_twice_makes_no_call(
     provider: Provider,
     model: ModelServer,

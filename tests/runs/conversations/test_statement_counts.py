@@ -31,6 +31,7 @@ def reads(superuser_client: Client, principal: Principal, talk_template: None) -
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["page", "task", "list", "say"])
 def test_a_long_conversation_takes_no_more_statements_than_a_short_one(
     principal: Principal,

@@ -95,6 +95,7 @@ def test_artifacts_in_a_bucket_are_excluded_unless_requested(
     assert check_backup(folder) == read_manifest(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "destination",
     ["inside", *(pytest.param(name, marks=pytest.mark.slow) for name in ("taken", "file"))],

@@ -165,6 +165,7 @@ def test_a_backup_made_with_other_keys_is_refused_unless_the_loss_is_accepted(
     assert "NOT intact" in empty_installation.refused("verify_audit", **other)
 
 
+@pytest.mark.slow
 def test_a_restore_works_when_the_old_keys_are_configured_beside_newer_ones(
     source_installation: Installation, empty_installation: Installation, backup_without_keys: Path
 ) -> None:

@@ -290,6 +290,7 @@ def test_a_claim_takes_few_queries(
         assert take(worker)
 
 
+@pytest.mark.slow
 @override_settings(MAX_CONCURRENT_RUNS=3)
 def test_a_workspace_with_many_runs_does_not_starve_another(make_run: MakeRun, worker: str) -> None:
     """Two hundred runs of one workspace wait before six of the other; slots free up one by one."""

@@ -38,6 +38,7 @@ def paging(next_: dict[str, str], max_pages: int, **more: Any) -> dict[str, Any]
     return {"next": next_, "maxPages": max_pages, **more}
 
 
+@pytest.mark.slow
 def test_it_stops_where_there_is_no_next_page_and_skips_the_rest(
     run_template: RunTemplate, site: Site
 ) -> None:
@@ -142,6 +143,7 @@ more.onclick = () => fetch("/api/late").then(() => {{
 </script>"""
 
 
+@pytest.mark.slow
 def test_a_page_that_comes_late_is_waited_for(
     run_template: RunTemplate, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

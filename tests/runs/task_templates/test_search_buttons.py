@@ -45,6 +45,7 @@ BUTTONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "button",
     ["a button", *(pytest.param(name, marks=pytest.mark.slow) for name in ("an icon", "a role"))],

@@ -41,6 +41,7 @@ def test_a_result_is_opened_in_the_same_tab_and_read(run_template: RunTemplate, 
     assert "Read me to the end" in str(run.result["content"])
 
 
+@pytest.mark.slow
 def test_an_approximate_match_is_reported_with_its_score(
     run_template: RunTemplate, site: Site
 ) -> None:
@@ -59,6 +60,7 @@ def test_an_approximate_match_is_reported_with_its_score(
     assert warning in run.warnings
 
 
+@pytest.mark.slow
 def test_the_button_may_be_named(run_template: RunTemplate, site: Site) -> None:
     run = run_template(
         "search_extract",
@@ -99,6 +101,7 @@ def test_a_missing_result_fails_with_the_existing_results(
     assert error["step"]["name"] == "open a result and read it"
 
 
+@pytest.mark.slow
 def test_results_that_do_not_appear_are_a_timeout(run_template: RunTemplate, site: Site) -> None:
     never = {"type": "selector", "value": ".never", "timeoutMs": 300}
     run = run_template("search_extract", **search_inputs(site, waitForResults=never))

@@ -89,6 +89,7 @@ def test_no_kind_of_clock_is_evidence_of_a_search(
     assert error["details"]["reason"] == "nothing_happened"
 
 
+@pytest.mark.slow
 def test_a_search_whose_request_fails_is_a_failed_search(
     run_template: RunTemplate, site: Site
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_search_whose_request_fails_is_a_failed_search(
     assert error["details"] | {"reason": "request_failed", "httpStatus": 500} == error["details"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "come",
     [

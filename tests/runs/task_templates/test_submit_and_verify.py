@@ -98,6 +98,7 @@ def test_a_form_with_errors_names_the_invalid_field(run_template: RunTemplate, s
     assert site.server.forms == []
 
 
+@pytest.mark.slow
 def test_a_field_that_the_browser_itself_rejects_is_named(
     run_template: RunTemplate, site: Site
 ) -> None:

@@ -40,7 +40,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "pieces": MANY_TYPES,
     **{item.template_id: dict(item.result_schema) for item in list_templates()},
 }
-FAST = ("pieces", "test_talk", "batch_extract_pages", "paginated_extract")
+FAST = ("pieces", "batch_extract_pages")
 PARAMETERS = [
     name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in SCHEMAS
 ]

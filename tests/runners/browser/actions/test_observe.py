@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.browser.form_pages import SHADOW
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, html
@@ -242,6 +244,7 @@ def test_what_the_page_did_since_the_last_observation_is_reported_once(
     assert not {"consoleErrors", "dialogs", "windows"} & set(page("observe"))
 
 
+@pytest.mark.slow
 def test_each_action_works_on_a_document_that_is_being_written(
     reader: Reader, page_server: PageServer
 ) -> None:

@@ -115,6 +115,7 @@ def test_a_text_is_not_gone_while_its_document_still_arrives(
     assert error["details"]["reason"] == "text"
 
 
+@pytest.mark.slow
 def test_a_page_that_reloads_again_and_again_is_waited_for_until_the_time_is_over(
     start: Any,
 ) -> None:

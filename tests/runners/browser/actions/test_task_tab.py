@@ -192,6 +192,7 @@ def test_product_pages_are_neither_opened_nor_used(
     }
 
 
+@pytest.mark.slow
 def test_a_slow_page_is_requested_once_and_waited_for_beyond_the_check_of_the_previous_page(
     reader: Reader, page_server: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,6 +198,7 @@ def test_a_page_that_navigates_on_the_typed_text_was_typed_in(
     assert page("screenshot")["url"].endswith("/done?code=1234")
 
 
+@pytest.mark.slow
 def test_enter_leaves_the_text_of_a_text_area_unchanged(
     reader: Reader, page_server: PageServer
 ) -> None:
@@ -216,6 +217,7 @@ CLOCK = "<p id=clock>12:00:00</p><script>let n = 0;" + (
 )
 
 
+@pytest.mark.slow
 def test_an_enter_that_starts_nothing_is_reported(reader: Reader, page_server: PageServer) -> None:
     page = start_on_markup(
         reader,

@@ -54,6 +54,7 @@ def test_several_files_go_only_to_a_field_that_takes_several(
     assert page.evaluate("got") == []
 
 
+@pytest.mark.slow
 def test_an_element_that_asks_for_no_file_is_an_error_with_an_unknown_effect(
     reader: Reader, page_server: PageServer
 ) -> None:

@@ -126,6 +126,7 @@ def test_any_text_gives_the_same_with_ripgrep_and_without(
         check_same_without_ripgrep(root, regex, patch)
 
 
+@pytest.mark.slow
 @needs_ripgrep
 def test_every_piece_gives_the_same_for_every_expression(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

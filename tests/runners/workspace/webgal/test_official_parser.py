@@ -120,6 +120,7 @@ def test_the_stored_answers_match_the_official_parser(
     assert now == json.loads(EXPECTED.read_text())
 
 
+@pytest.mark.slow
 def test_generated_scripts_are_parsed_alike(
     official_parser: Callable[[list[str]], list[list[tuple[int, Compared]]]],
 ) -> None:

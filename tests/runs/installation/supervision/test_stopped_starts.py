@@ -47,7 +47,7 @@ def begun(home: TemporaryHome, *arguments: str) -> RunningCommand:
     ("arguments", "status"),
     [
         pytest.param(["--background"], 1, marks=pytest.mark.slow, id="background"),
-        pytest.param([], 0, id="foreground"),
+        pytest.param([], 0, marks=pytest.mark.slow, id="foreground"),
     ],
 )
 def test_down_ends_a_stack_that_is_being_prepared(
@@ -62,6 +62,7 @@ def test_down_ends_a_stack_that_is_being_prepared(
     assert home.run("status").returncode == 3
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_background_start(home: TemporaryHome) -> None:
     up = begun(home, "--background")
     assert up.stop(signal.SIGINT) == 130
@@ -70,6 +71,7 @@ def test_ctrl_c_ends_a_background_start(home: TemporaryHome) -> None:
     assert stack_info(home.paths) is None
 
 
+@pytest.mark.slow
 def test_down_leaves_a_stack_alone_that_starts_afterwards(
     home: TemporaryHome,
 ) -> None:
