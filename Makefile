@@ -3,7 +3,7 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= $(firstword $(wildcard .venv/bin/python) python3)
 VENV := .venv/bin
 CHECKED := config decisions artifacts runners runs mcp_server tests
-BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages artifact_chunks event_stream list_runs run_search run_statistics admin_lists audit_log \
+BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages artifact_chunks event_stream list_runs run_search run_statistics admin_lists admin_pages audit_log \
 	policy_check chat_decision gate runner_calls runner_throughput search_files list_files dry_diff validate_script \
 	browser_actions agent_turns modules_entered plugin_sockets
 .DEFAULT_GOAL := help

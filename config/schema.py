@@ -57,6 +57,7 @@ class SchemaView(PublicView):
 class DocsView(SpectacularSwaggerSplitView):
     """GET /api/docs."""
 
+    template_name = "decisions/api_docs.html"
     authentication_classes = ()
     permission_classes = ()
     throttle_classes = ()

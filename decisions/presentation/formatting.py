@@ -7,11 +7,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from decisions.infra.clock import now_ms
 from decisions.security.logs import redact
 
 CUT = "…"
+_AGO = (
+    (86_400, gettext_noop("%s d ago"), gettext_noop("in %s d")),
+    (3600, gettext_noop("%s h ago"), gettext_noop("in %s h")),
+    (60, gettext_noop("%s min ago"), gettext_noop("in %s min")),
+    (1, gettext_noop("%s s ago"), gettext_noop("in %s s")),
+)
 
 
 def ago(at: datetime | None) -> str:
@@ -22,17 +29,8 @@ def ago(at: datetime | None) -> str:
     span = int(abs(seconds))
     if span < 1:
         return _("just now")
-    size, past, future = next(one for one in _ago_texts() if span >= one[0])
-    return (past if seconds > 0 else future) % (span // size)
-
-
-def _ago_texts() -> tuple[tuple[int, str, str], ...]:
-    return (
-        (86_400, _("%s d ago"), _("in %s d")),
-        (3600, _("%s h ago"), _("in %s h")),
-        (60, _("%s min ago"), _("in %s min")),
-        (1, _("%s s ago"), _("in %s s")),
-    )
+    size, past, future = next(one for one in _AGO if span >= one[0])
+    return _(past if seconds > 0 else future) % (span // size)
 
 
 def until(milliseconds: int) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -21,6 +22,7 @@ from decisions.presentation.visible_text import Fragment, Part, visible
 from decisions.presentation.words import word
 
 _DIFF_LINES = {"+": "added", "-": "removed", "@": "place"}
+_ID = "row-id"  # in place of the id of a row
 TONES = {"allow": "succeeded", "deny": "failed", "confirm": "waiting"}  # of policy decisions
 
 
@@ -110,12 +112,20 @@ def breadcrumb(part: Mapping[str, Any], request: HttpRequest) -> str:
 
 def admin_url(model_name: str, object_id: str) -> str | None:
     """Return the URL of a row's admin page by its model's name in any app; None without a page."""
+    address = _address_of_rows(model_name)
+    return None if address is None or not object_id else address.replace(_ID, _quoted(object_id))
+
+
+@cache
+def _address_of_rows(model_name: str) -> str | None:
+    """Return the URL of a model's rows with _ID in place of the id; a list has many of them, and
+    `reverse` takes long.
+    """
     for model in admin.site._registry:
         if model._meta.model_name == model_name and model._meta.app_label != "auth":
-            try:
-                return reverse(
-                    f"admin:{model._meta.app_label}_{model_name}_change", args=[object_id]
-                )
-            except NoReverseMatch:
-                return None
+            return reverse(f"admin:{model._meta.app_label}_{model_name}_change", args=[_ID])
     return None
+
+
+def _quoted(object_id: str) -> str:
+    return quote(object_id, safe="!$&'()*+,;=/~:@")  # as `reverse` does

@@ -116,7 +116,8 @@ def visible(text: str, length: int | None = None) -> str:
     with the number of its characters.
     """
     cut = text if length is None else text[:length]
-    shown = "".join(_on_one_line(part) for part in parts_of(cut))
+    is_plain = _SPECIAL.search(cut) is None  # most texts of a list
+    shown = cut if is_plain else "".join(_on_one_line(part) for part in parts_of(cut))
     return shown if len(cut) == len(text) else f"{shown}⟨shortened; {len(text)} characters⟩"
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from decisions.presentation.html import pill, status_pill
+from decisions.presentation.html import admin_url, pill, status_pill
 from decisions.presentation.visible_text import visible
 from runs.models import Run, RunStatus
 from runs.queries.run_search import waiting_runs as waiting_runs
@@ -41,7 +40,7 @@ def elapsed_ms(run: Run, now: datetime | None = None) -> float | None:
 
 def run_page(run_id: str) -> str:
     """Return the URL of a run's page."""
-    return reverse("admin:runs_run_change", args=[run_id])
+    return admin_url("run", run_id) or ""
 
 
 def done_percent(run: Run) -> float:

@@ -9,17 +9,24 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
+from django.test import override_settings
 from django.urls import reverse
 
 from decisions import models as of_decisions
 from decisions.audit.record import AuditEvent, record
+from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.continuity.outcomes import open_outcome
 from decisions.identity.principals import Principal, create_token, local_principal
 from decisions.infra.ids import new_id
-from decisions.models import Decision
-from runners.models import BrowserSession, ExecutionTarget
+from decisions.models import Confirmation, Decision
+from runners.models import BrowserSession, ExecutionTarget, PluginClient
+from runners.targets.targets import Caller
+from runners.targets.workspaces import open_workspace
+from runners.workspace.workspace import ProjectWorkspace
+from runners.workspace.writing.snapshots import list_snapshots
+from runners.workspace.writing.write_text import write_text
 from runs.models import Run, Webhook, WebhookDelivery, Worker
 from tests.support.decisions.continuity import FORECAST, create_decision
 
@@ -33,6 +40,7 @@ FORMS = (
     "admin:runs_run_failures",
     "admin:statistics",
     "admin:runners_executiontarget_new",
+    "admin:runners_pluginclient_new",
     "admin:auth_user_add",
     "admin:auth_group_add",
     "admin:password_change",
@@ -61,9 +69,12 @@ class RowsOfEveryKind:
     def _work(self, number: int) -> None:
         name = f"{LONG}{number}"
         BrowserSession.objects.create(id=new_id("sess_"), name=name, **self.of_workspace)
-        ExecutionTarget.objects.create(
+        target = ExecutionTarget.objects.create(
             kind="workspace", name=name, config={"root": str(self.folder)}, **self.of_workspace
         )
+        with override_settings(WORKSPACE_ROOTS=(self.folder,)):
+            for text in ("first\nline\n", "second\nline\n"):
+                write_text(_workspace(self.principal, target), f"notes-{number}.txt", text)
         Worker.objects.create(
             id=new_id("wrk_"), process=f"host/{number}", host=LONG, started_at=self.now
         )
@@ -156,6 +167,17 @@ class RowsOfEveryKind:
             created_at=self.now,
         )
         create_token(name=f"{LONG}{number}", lifetime=timedelta(days=3))
+        PluginClient.objects.create(
+            principal_id=self.principal.id,
+            principal={},
+            name=f"{LONG}{number}",
+            extension_id="e" * 32,
+            extension_name="Continuity",
+            extension_version="1.0.0",
+            user_agent=LONG,
+            secret_digest="0" * 64,
+            **self.of_workspace,
+        )
         tenant = of_decisions.Tenant.objects.create(name=f"tenant-{number}")
         workspace = of_decisions.Workspace.objects.create(tenant=tenant, name=f"{LONG}{number}")
         of_decisions.User.objects.create(workspace=workspace, user_id=f"{LONG}{number}")
@@ -192,17 +214,48 @@ def pages() -> list[str]:
     return ["/admin/", *lists(), *forms, *_row_pages()]
 
 
+def public_pages() -> list[str]:
+    """Return the addresses of the pages that need no sign-in."""
+    links = []
+    for status in ("waiting", "confirmed"):
+        confirmation = Confirmation.objects.filter(status=status).last()
+        if confirmation is not None:
+            links.append(confirmation_link(confirmation))
+    return ["/admin/login/", "/admin/once/used/", "/confirm/cnf_1/wrong", "/api/docs", *links]
+
+
 def _row_pages() -> Iterator[str]:
     for model in admin.site._registry:
         row: Any = model._default_manager.order_by("-pk").first()
         if row is not None:
             yield f"/admin/{_path(model)}/{row.pk}/change/"
-    target = ExecutionTarget.objects.first()
+    yield from _target_pages()
+    yield from _run_pages()
     rule = of_decisions.PolicyRule.objects.first()
-    if target is not None and rule is not None:
-        yield reverse("admin:runners_executiontarget_edit", args=[target.pk])
-        yield reverse("admin:runners_executiontarget_snapshots", args=[target.pk])
+    if rule is not None:
         yield reverse("admin:decisions_policyrule_edit", args=[rule.key])
+        yield reverse("admin:decisions_policyrule_retire", args=[rule.key])
+
+
+def _target_pages() -> Iterator[str]:
+    target = ExecutionTarget.objects.first()
+    if target is None:
+        return
+    yield reverse("admin:runners_executiontarget_edit", args=[target.pk])
+    yield reverse("admin:runners_executiontarget_snapshots", args=[target.pk])
+    newest, *_ = list_snapshots(_workspace(local_principal(), target).state)
+    yield reverse("admin:runners_executiontarget_snapshot", args=[target.pk, newest.id])
+
+
+def _run_pages() -> Iterator[str]:
+    yield reverse("admin:runs_run_new", args=["batch_extract_pages"])
+    runs = Run.objects.order_by("-pk")[:2]
+    if len(runs) == 2:
+        yield f"{reverse('admin:runs_run_compare')}?a={runs[0].pk}&b={runs[1].pk}"
+
+
+def _workspace(principal: Principal, target: ExecutionTarget) -> ProjectWorkspace:
+    return open_workspace(Caller.of(principal), target.id)
 
 
 def _path(model: Any) -> str:
