@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _text
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -34,6 +34,7 @@ from decisions.identity.principals import (
 from decisions.identity.tokens import principal_of_token
 from decisions.models import Token
 from decisions.presentation.html import code, link_to, moment, pill
+from decisions.presentation.words import word
 from runners.models import PluginClient
 from runners.plugin.connections.snapshots import delete_snapshot, read_snapshot
 from runners.plugin.pairing.registry import revoke_client
@@ -66,10 +67,10 @@ class PairingForm(forms.Form):
         tokens = Token.objects.filter(valid_token()).order_by("-created_at")[:TOKENS_SHOWN]
         owner: Any = self.fields["owner"]
         owner.choices = [
-            (ME, _text("me, in this admin")),
-            (MACHINE, _text("agent hosts on the server's machine (MCP over stdio)")),
+            (ME, gettext("me, in this admin")),
+            (MACHINE, gettext("agent hosts on the server's machine (MCP over stdio)")),
             *(
-                (token.id, _text("the token %(name)s") % {"name": token.name})
+                (token.id, gettext("the token %(name)s") % {"name": token.name})
                 for token in tokens
                 if SCOPE in token.scopes
             ),
@@ -148,10 +149,10 @@ class PluginClientAdmin(SecretCreationAdmin):
             raise PermissionDenied
         if revoke_client(client, actor=actor_of(request)):
             delete_snapshot(client.id)
-            text = _text("%(name)s is removed. It can connect again only after a new pairing.")
+            text = gettext("%(name)s is removed. It can connect again only after a new pairing.")
             self.message_user(request, text % {"name": client.name}, messages.SUCCESS)
         else:
-            self.message_user(request, _text("It was removed before."), messages.WARNING)
+            self.message_user(request, gettext("It was removed before."), messages.WARNING)
         return redirect(reverse("admin:runners_pluginclient_changelist"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PluginClient]:
@@ -164,12 +165,12 @@ class PluginClientAdmin(SecretCreationAdmin):
     def display_state(self, client: PluginClient) -> SafeString:
         """Return whether the browser is connected."""
         if client.revoked_at is not None:
-            return pill(_text("removed"), "canceled")
+            return pill(gettext("removed"), "canceled")
         if not is_connected(client):
-            return pill(_text("not connected"), "neutral")
+            return pill(gettext("not connected"), "neutral")
         if not is_healthy(client):
-            return pill(_text("does not answer"), "failed")
-        return pill(_text("connected"), "succeeded")
+            return pill(gettext("does not answer"), "failed")
+        return pill(gettext("connected"), "succeeded")
 
     @admin.display(description=_("For the tasks of"))
     def display_owner(self, client: PluginClient) -> SafeString | str:
@@ -180,7 +181,7 @@ class PluginClientAdmin(SecretCreationAdmin):
     @admin.display(description=_("Program"))
     def display_program(self, client: PluginClient) -> str:
         """Return the browser and its system."""
-        return browser_name(client.user_agent)
+        return word(browser_name(client.user_agent))
 
     @admin.display(description=_("Last seen"))
     def display_last_seen(self, client: PluginClient) -> SafeString:

@@ -234,12 +234,12 @@ def measure_pages(folder: Path, requests: int, parts: list[str]) -> dict[str, di
     from django.core.management import call_command
 
     from runs.lifecycle.slots import ensure_slots
-    from tests.support.admin.every_page import pages
+    from tests.support.admin.every_page import further_pages, pages
 
     call_command("migrate", verbosity=0)
     ensure_slots()
     fill(folder)
-    paths = dict.fromkeys([*pages(), *SEARCHES])
+    paths = dict.fromkeys([*pages(), *further_pages(), *SEARCHES])
     chosen = [path for path in paths if not parts or any(part in path for part in parts)]
     with measured_server() as measured:
         return {path: measured.measure(path, requests) for path in chosen}

@@ -214,6 +214,22 @@ def pages() -> list[str]:
     return ["/admin/", *lists(), *forms, *_row_pages()]
 
 
+def further_pages() -> Iterator[str]:
+    """Yield the addresses of pages that are reached from the page of a row: a form of a run, two
+    runs compared, a snapshot beside its file, the review of a rule.
+    """
+    yield reverse("admin:runs_run_new", args=["batch_extract_pages"])
+    first, second = Run.objects.order_by("-pk")[:2]
+    yield f"{reverse('admin:runs_run_compare')}?a={first.pk}&b={second.pk}"
+    target = ExecutionTarget.objects.first()
+    if target is not None:
+        newest, *_ = list_snapshots(_workspace(local_principal(), target).state)
+        yield reverse("admin:runners_executiontarget_snapshot", args=[target.pk, newest.id])
+    rule = of_decisions.PolicyRule.objects.first()
+    if rule is not None:
+        yield reverse("admin:decisions_policyrule_retire", args=[rule.key])
+
+
 def public_pages() -> list[str]:
     """Return the addresses of the pages that need no sign-in."""
     links = []
@@ -229,29 +245,12 @@ def _row_pages() -> Iterator[str]:
         row: Any = model._default_manager.order_by("-pk").first()
         if row is not None:
             yield f"/admin/{_path(model)}/{row.pk}/change/"
-    yield from _target_pages()
-    yield from _run_pages()
-    rule = of_decisions.PolicyRule.objects.first()
-    if rule is not None:
-        yield reverse("admin:decisions_policyrule_edit", args=[rule.key])
-        yield reverse("admin:decisions_policyrule_retire", args=[rule.key])
-
-
-def _target_pages() -> Iterator[str]:
     target = ExecutionTarget.objects.first()
-    if target is None:
-        return
-    yield reverse("admin:runners_executiontarget_edit", args=[target.pk])
-    yield reverse("admin:runners_executiontarget_snapshots", args=[target.pk])
-    newest, *_ = list_snapshots(_workspace(local_principal(), target).state)
-    yield reverse("admin:runners_executiontarget_snapshot", args=[target.pk, newest.id])
-
-
-def _run_pages() -> Iterator[str]:
-    yield reverse("admin:runs_run_new", args=["batch_extract_pages"])
-    runs = Run.objects.order_by("-pk")[:2]
-    if len(runs) == 2:
-        yield f"{reverse('admin:runs_run_compare')}?a={runs[0].pk}&b={runs[1].pk}"
+    rule = of_decisions.PolicyRule.objects.first()
+    if target is not None and rule is not None:
+        yield reverse("admin:runners_executiontarget_edit", args=[target.pk])
+        yield reverse("admin:runners_executiontarget_snapshots", args=[target.pk])
+        yield reverse("admin:decisions_policyrule_edit", args=[rule.key])
 
 
 def _workspace(principal: Principal, target: ExecutionTarget) -> ProjectWorkspace:
