@@ -21,6 +21,7 @@ django.setup(set_prefix=False)
 from django.apps import apps  # noqa: E402  (Django has to be set up first)
 from django.conf import settings  # noqa: E402
 from django.db import connections  # noqa: E402
+from django.urls import get_resolver  # noqa: E402
 from starlette.datastructures import Headers, QueryParams  # noqa: E402
 from starlette.exceptions import HTTPException  # noqa: E402
 from starlette.responses import PlainTextResponse, Response  # noqa: E402
@@ -244,4 +245,5 @@ async def _refuse(send: Any, refusal: Refused) -> None:
 
 
 limit_lock_waits()
+_ = get_resolver().url_patterns  # now, not when the first request waits for the pages
 application = Dispatcher()

@@ -259,7 +259,7 @@ INSTALLED_APPS = (
     if IS_LEAN
     else [
         "unfold",
-        "django.contrib.admin",
+        "decisions.lazy_admin.LazyAdminConfig",  # django.contrib.admin
         "django.contrib.auth",
         "django.contrib.contenttypes",
         "django.contrib.sessions",

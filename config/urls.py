@@ -8,6 +8,8 @@ from django.views.generic import RedirectView
 
 from config import health, metrics, schema
 
+admin.autodiscover()  # see decisions.lazy_admin
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/admin/")),
     path("healthz", health.LivenessView.as_view()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from decisions.chat.analysis.gate import Gate, find_added_risk
@@ -28,14 +28,12 @@ from decisions.chat.exact_request import (
 )
 from decisions.chat.risk.detection import Finding, find_risk
 from decisions.continuity.owner import Owner
-from decisions.infra.batches import delete_in_batches
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
 from decisions.security.logs import redact, redact_value
 from decisions.security.masking import MASK
 
 LAST_MESSAGE_CHARS = 4000  # of the last message, which the next one may refer to
-IDLE_LIFETIME = timedelta(days=30)  # of a conversation, after its last message
 CLAUSE_CHARS = 500  # of the unconfirmed risky clause that "do it" may refer to
 
 
@@ -189,11 +187,3 @@ def _conversation(owner: Owner, session_id: str | None) -> Conversation:
     return Conversation(
         **owner.columns, session_id=session_id or new_id("chat_"), created_at=now, updated_at=now
     )
-
-
-def delete_idle_conversations() -> int:
-    """Delete conversations without a message for 30 days; return how many. Commits. Their decisions
-    are kept.
-    """
-    old = Conversation.objects.filter(updated_at__lte=datetime.now(UTC) - IDLE_LIFETIME)
-    return delete_in_batches(old)

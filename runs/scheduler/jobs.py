@@ -16,7 +16,7 @@ from django.db import (
 from artifacts.services import collect_blobs, expire_artifacts
 from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
-from decisions.chat.conversation import delete_idle_conversations
+from decisions.chat.idle_conversations import delete_idle_conversations
 from decisions.infra.threads import renew_connection
 from runners.plugin.pairing.registry import delete_revoked_clients
 from runners.targets.snapshots import sweep_workspaces

@@ -55,6 +55,7 @@ def test_no_page_of_the_admin_breaks_its_content_policy(
     visitor: Visitor, make_run_with_steps: Callable[..., Run]
 ) -> None:
     run = make_run_with_steps(["succeeded", "failed"], status="failed")
+    admin.autodiscover()
     models = [model._meta.label_lower.replace(".", "/") for model in admin.site._registry]
     forms = ("decisions/policyrule", "decisions/token", "runs/webhook")
     for path in (*models, *(f"{form}/new" for form in forms), "decisions/policyrule/test"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import sys
 from typing import Any
 
 from django.conf import settings
@@ -34,24 +36,18 @@ class Command(BaseCommand):
         os.environ["CONTINUITY_WORKER_ID"] = worker_id
         # Django's checks of urls and admin do not concern a worker; `manage.py check` runs them.
         os.environ["CELERY_SKIP_CHECKS"] = "1"
-        # Two more than slots, to receive wake-ups while all slots are taken.
-        threads = settings.MAX_CONCURRENT_RUNS + 2
         app: Any = import_string("config.celery.app")  # by name: no code may import config
-        app.worker_main(
-            [
-                "--quiet",
-                "worker",
-                "--pool",
-                "threads",
-                "--concurrency",
-                str(threads),
-                "--queues",
-                f"{SHARED_QUEUE},{worker_queue(worker_id)}",
-                "--hostname",
-                f"{worker_id}@%h",
-                "--without-gossip",
-                "--without-mingle",
-                "--loglevel",
-                "WARNING",
-            ]
+        # Not `app.worker_main`, which imports all commands of Celery and a line editor.
+        worker = app.Worker(
+            quiet=True,
+            pool_cls="threads",
+            # Two more than slots, to receive wake-ups while all slots are taken.
+            concurrency=settings.MAX_CONCURRENT_RUNS + 2,
+            queues=f"{SHARED_QUEUE},{worker_queue(worker_id)}",
+            hostname=f"{worker_id}@{socket.gethostname()}",
+            without_gossip=True,
+            without_mingle=True,
+            loglevel="WARNING",
         )
+        worker.start()
+        sys.exit(worker.exitcode)

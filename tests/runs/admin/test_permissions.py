@@ -32,6 +32,7 @@ from tests.support.decisions.continuity import (
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
 
+admin.autodiscover()
 PROJECT_MODELS = [model for model in admin.site._registry if model._meta.app_label != "auth"]
 
 CREATED_IN_ADMIN = (Tenant, Workspace, User)  # in forms of the admin; see test_admin_principals

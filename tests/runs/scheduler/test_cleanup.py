@@ -9,7 +9,7 @@ import pytest
 from artifacts.models import ArtifactUpload
 from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
-from decisions.chat.conversation import delete_idle_conversations
+from decisions.chat.idle_conversations import delete_idle_conversations
 from decisions.identity.principals import Principal
 from decisions.infra.batches import BATCH_SIZE
 from decisions.models import ChatAnswer, Conversation

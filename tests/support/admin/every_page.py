@@ -205,6 +205,7 @@ def rows_of_every_kind(
 
 def lists() -> list[str]:
     """Return the addresses of all lists."""
+    admin.autodiscover()
     return [INBOX, *(f"/admin/{_path(model)}/" for model in admin.site._registry)]
 
 
