@@ -63,6 +63,16 @@ RUNNERS = (
         failing_test=f"{_UNITS}[task_control]",
     ),
     Guard(
+        "extension-overlay-removed",
+        "A page that keeps removing the overlay pauses its task",
+        Patch(
+            f"{_EXTENSION}/task_ui.js",
+            old="if (!isKnown && this.isWatched(taskId))",
+            new="if (false)",
+        ),
+        failing_test=f"{_UNITS}[overlay_loss]",
+    ),
+    Guard(
         "extension-encrypted-server",
         "The extension pairs with a server on another machine over https only",
         Patch(

@@ -112,7 +112,7 @@ export class TaskUi {
   async loseOverlay(port, { isKnown }) {
     const taskId = await this.tasks.taskOf(port.sender.tab.id);
     if (!taskId) return;
-    this.losses = [...this.losses.filter(isOpen), { taskId, port }];
+    this.losses = [...this.losses.filter((loss) => isOpen(loss) && loss.port !== port), { taskId, port }];
     port.onDisconnect.addListener(() => this.showBadge());
     this.showBadge();
     if (!isKnown && this.isWatched(taskId)) await this.control.takeOver(taskId, "overlay_removed");

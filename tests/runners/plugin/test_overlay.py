@@ -84,7 +84,7 @@ def overlaid(extension_task: ExtensionTask, page_server: PageServer) -> Iterator
     shown.status("completed")
 
 
-@pytest.mark.parametrize("hostile", [REMOVE, REMOVE_AT_ONCE])
+@pytest.mark.parametrize("hostile", [REMOVE, REMOVE_AT_ONCE], ids=["observer", "event"])
 def test_a_page_that_removes_the_overlay_pauses_its_task(overlaid: Overlaid, hostile: str) -> None:
     overlaid.page.evaluate(hostile)
     overlaid.page.evaluate(f"{HOST}.remove()")
@@ -118,6 +118,20 @@ def test_the_person_lets_a_task_go_on_without_its_overlay_in_the_popup(overlaid:
 
 
 @pytest.mark.slow
+def test_a_page_that_removed_the_overlay_while_its_task_waited_pauses_it_then(
+    overlaid: Overlaid,
+) -> None:
+    overlaid.status("ongoing", waitsFor=APPROVAL)
+    overlaid.wait_until(lambda: overlay_texts(overlaid.page))
+    overlaid.page.evaluate(REMOVE)
+    overlaid.page.evaluate(f"{HOST}.remove()")
+    overlaid.wait_until(lambda: "works on a page that removes the panel" in overlaid.badge())
+    assert not overlaid.takeovers()
+    overlaid.status("running")
+    assert overlaid.sent("takeover")["reason"] == "overlay_removed"
+
+
+@pytest.mark.slow
 def test_the_next_document_has_the_overlay_again(overlaid: Overlaid) -> None:
     overlaid.page.evaluate(REMOVE)
     overlaid.page.evaluate(f"{HOST}.remove()")
@@ -136,6 +150,7 @@ def test_the_next_document_has_the_overlay_again(overlaid: Overlaid) -> None:
         "document.open(); document.write('<title>New</title>'); document.close()",
         "document.replaceChild(document.createElement('html'), document.documentElement)",
     ],
+    ids=["removed", "moved", "written", "replaced"],
 )
 def test_an_overlay_that_a_page_removes_is_put_back(overlaid: Overlaid, removal: str) -> None:
     for _ in range(15):

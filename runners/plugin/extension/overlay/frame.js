@@ -87,7 +87,8 @@
 
     rememberLoss({ state }) {
       if (state === "takeover") this.isLossKnown = true;
-      if (this.isNew && this.isTask) this.reportLoss();
+      const isUnseen = !this.isLossKnown && ["hidden", "ongoing"].includes(state); // lost while the task waited
+      if (this.isTask && (this.isNew || isUnseen)) this.reportLoss();
     }
 
     observe() {
