@@ -44,6 +44,7 @@ from runners.errors import (
     ToolFailed,
     ToolTimeout,
 )
+from runners.invocation.own_tabs import close_private_tab
 from runners.network.address import check_address
 from runners.own_browsers import PluginBrowser
 from runners.plugin.dispatch import PluginAction, PluginReply, collect_reply, perform_on_client
@@ -70,6 +71,7 @@ _KINDS: tuple[type[ToolFailed], ...] = (
     PageCrashed,
 )
 _BY_CODE = {kind.code: kind for kind in _KINDS}
+CLOSE_S = 5.0  # to close a tab that shows a page which the caller may not read
 COLLECT_S = 10.0  # for the answer to an action that a lost worker sent
 _WITHOUT_PAGE = frozenset({TASK_START.name, TASK_STOP.name, LIST_TABS.name, CLOSE_TAB.name})
 _UNREACHABLE = "Check that the address is right, and that your own browser can reach it."
@@ -137,10 +139,18 @@ async def _perform(
     if ctx.trust != "local" and browser.expected_origin:
         check_address(browser.expected_origin, ctx.trust)
     reply = await _reply(action, sent, ctx, is_sent=browser.is_sent)
-    _check_origins(action, reply, ctx)
-    if reply.status == "error":
-        raise _failure(action, reply.error or {})
-    return await _output(action, reply, upload, ctx)
+    try:
+        _check_origins(action, reply, ctx)
+        if reply.status == "error":
+            raise _failure(action, reply.error or {})
+        return await _output(action, reply, upload, ctx)
+    except AddressNotAllowed as refused:
+        if action.name == TASK_START.name or action.effect != Effect.READ:
+            tab_id = params.get("tabId") or (reply.result or {}).get("tabId")
+            seconds = min(CLOSE_S, ctx.seconds_left())
+            closed = await close_private_tab(browser, tab_id, seconds=seconds)
+            refused.details = {**refused.details, "tabClosed": closed}
+        raise
 
 
 def _checked(action: Action, args: Mapping[str, Any], ctx: ToolContext) -> dict[str, Any]:

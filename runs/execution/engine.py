@@ -24,6 +24,7 @@ from runners.own_browsers import SELECTED
 from runners.tools.base import Effect
 from runs.admission.first_call import FirstCall, admit_first_call, planned_call, start_events
 from runs.execution.event_buffer import EventBuffer, stored_bytes
+from runs.execution.left_tabs import close_left_tabs
 from runs.execution.resources import RunResources
 from runs.execution.running_steps import (
     DatabaseRequest,
@@ -90,7 +91,7 @@ class Execution:
         # The steps' waits for a person; the run is suspended for the first one.
         self.waits: list[NeedsPerson | NeedsAnswer] = []
         self.limiter = AdaptiveConcurrency(template.concurrency(lease.run.inputs))
-        self.slot_is_free = False
+        self.slot_is_free = self._ended_early = False
         self.slot_freed: Callable[[], None] = lambda: None
         self._start = time.monotonic()
         self._deadline = self._start + remaining_ms(lease.run) / 1000
@@ -112,6 +113,7 @@ class Execution:
             self._execute_run()
         except LeaseLost:
             log.info("the lease of the run has ended", extra={"runId": self.run.id})
+            self._ended_early = True
         finally:
             if self.slot_is_free and self.template.uses_browser:
                 self.slot_freed()  # another run may start while the pages close
@@ -119,6 +121,8 @@ class Execution:
                 self.running.close()
             finally:
                 self._release_slot()
+        if self._ended_early and self.template.closes_tabs:
+            close_left_tabs(self.run)
 
     def _release_slot(self) -> None:
         if not self.slot_is_free:
@@ -360,6 +364,7 @@ class Execution:
         before = self._before(len(self.steps))
         so_far = self.resources.mask_conclusion(self.template.conclude(self.inputs, before))
         self._write(changes, unfinished_ending(self.run, self.steps.values(), error, so_far))
+        self._ended_early = True
 
     def _fail_all(self, error: Mapping[str, Any]) -> None:
         """Fail a run that cannot start, with the steps that started with its claim."""
@@ -369,6 +374,7 @@ class Execution:
     def _stop(self, reason: Reason) -> None:
         hit(reason)
         if reason == "canceled":
+            self._ended_early = True
             return
         if reason == "draining":
             self._end_steps()

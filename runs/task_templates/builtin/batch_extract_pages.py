@@ -121,6 +121,7 @@ class BatchExtractPages(TaskTemplate):
         "required": ["summary", "items"],
     }
     uses_browser = True
+    closes_tabs = True
     stops_at_failed_step = False
     step_retries = 1
     limits = {"maxUrls": 1000, "maxConcurrency": 5}

@@ -302,6 +302,30 @@ def test_a_remote_caller_reads_nothing_of_a_private_page(
     assert error["errorCode"] == "TRUST_LEVEL_NOT_ALLOWED"
 
 
+@pytest.mark.parametrize(
+    ("is_only_tab", "closing"),
+    [(False, ["browser_close_tab"]), (True, ["browser_close_tab", "task_stop"])],
+)
+def test_a_tab_in_which_an_action_opened_a_private_page_is_closed(
+    perform: Perform, browser: ScriptedBrowser, is_only_tab: bool, closing: list[str]
+) -> None:
+    redirected = {"tabId": TAB, "windowId": 1, "url": f"{PRIVATE}/"}
+    browser.replies["task_start"] = lambda action: redirected
+    if is_only_tab:
+        browser.replies["browser_close_tab"] = failed("INVALID_PARAMETER")
+    error = perform("task_start", trust="remote").error or {}
+    assert (error["errorCode"], error["details"]["tabClosed"]) == ("TRUST_LEVEL_NOT_ALLOWED", True)
+    assert browser.names[1:] == closing
+
+
+def test_a_tab_with_a_private_page_that_an_action_only_reads_stays_open(
+    perform: Perform, browser: ScriptedBrowser
+) -> None:
+    browser.url = PRIVATE
+    assert not perform("browser_observe", trust="remote").ok
+    assert browser.names == ["browser_observe"]
+
+
 def test_a_remote_caller_gets_no_result_without_the_page_it_is_about(
     perform: Perform, monkeypatch: pytest.MonkeyPatch
 ) -> None:

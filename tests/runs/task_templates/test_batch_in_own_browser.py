@@ -8,10 +8,12 @@ import pytest
 
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
+from runners.invocation import own_tabs
 from runners.plugin.dispatch import PluginAction, PluginReply
+from runs.conversations.services import take_over_task
 from runs.direct_calls.run_messages import message_of_run
 from runs.models import Run, Task
-from runs.submission.services import submit_run
+from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import execute_run
 from tests.support.browser.own_browser import TAB, ScriptedBrowser, failed
@@ -84,3 +86,37 @@ def test_a_batch_names_no_folder_as_its_browser(
 ) -> None:
     with pytest.raises(InvalidInput, match="targetId"):
         read(principal, worker, targetId="target_1")
+
+
+@pytest.mark.parametrize("is_taken_over", [False, True], ids=["agent", "person"])
+def test_a_canceled_batch_closes_its_tabs_unless_a_person_has_them(
+    principal: Principal, worker: WorkerProcess, browser: ScriptedBrowser, is_taken_over: bool
+) -> None:
+    def start(action: PluginAction) -> PluginReply:
+        if is_taken_over:
+            take_over_task(principal=principal, task_id=action.task_id)
+        cancel_run(principal=principal, run_id=Run.objects.get().id)
+        return PluginReply("success", {"tabId": TAB, "windowId": 1, "url": URLS[0]})
+
+    browser.replies["task_start"] = start
+    assert read(principal, worker).status == "canceled"
+    assert ("task_stop" in browser.names) is not is_taken_over
+
+
+def test_the_tabs_of_a_canceled_batch_are_closed_once_its_action_has_ended(
+    principal: Principal,
+    worker: WorkerProcess,
+    browser: ScriptedBrowser,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(own_tabs, "POLL_S", 0.01)
+    busy, stopped = failed("TASK_BUSY"), PluginReply("success", {"stopped": True})
+    answers = iter([busy, busy, stopped])
+
+    def start(action: PluginAction) -> PluginReply:
+        cancel_run(principal=principal, run_id=Run.objects.get().id)
+        return PluginReply("success", {"tabId": TAB, "windowId": 1, "url": URLS[0]})
+
+    browser.replies |= {"task_start": start, "task_stop": lambda action: next(answers)}
+    read(principal, worker)
+    assert browser.names.count("task_stop") == 3
