@@ -92,21 +92,24 @@ class TimeFilter(SimpleListFilter):
         """Return the time ranges."""
         return [
             *((key, str(label)) for key, (label, _) in _SPANS.items()),
+            ("yesterday", str(_("Yesterday (UTC)"))),
             ("older", str(_("Older than 30 days"))),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows of the chosen time range."""
         since, before = self.bounds()
-        if since is not None:
-            return queryset.filter(**{f"{self.field}__gte": since})
-        return queryset.filter(**{f"{self.field}__lt": before}) if before else queryset
+        bounds = {f"{self.field}__gte": since, f"{self.field}__lt": before}
+        return queryset.filter(**{name: at for name, at in bounds.items() if at is not None})
 
     def bounds(self) -> tuple[datetime | None, datetime | None]:
         """Return the start and the end of the chosen range; None for an open side."""
         now, chosen = datetime.now(UTC), self.value() or ""
         if chosen == "older":
             return None, now - _SPANS["month"][1]
+        if chosen == "yesterday":
+            today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+            return today - timedelta(days=1), today
         return (now - _SPANS[chosen][1], None) if chosen in _SPANS else (None, None)
 
 

@@ -70,6 +70,15 @@ def test_the_list_is_filtered_and_sorted(
     assert names_in(superuser_client, query) == names
 
 
+def test_yesterday_is_the_day_before_today_in_utc(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for name, hours in (("a", 0), ("b", 0.001), ("c", 24), ("d", 24.001)):
+        make_run(subject=name, created_at=midnight - timedelta(hours=hours))
+    assert names_in(superuser_client, "?time=yesterday") == "bc"
+
+
 def test_browser_actions_of_hosts_are_hidden_until_they_are_asked_for(
     superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
