@@ -91,6 +91,8 @@ class ExecutionTarget(models.Model):
         workspace_id: the workspace that it belongs to; None: shared by all workspaces of the
             tenant.
         endpoint: the URL of a runner.
+        opened_address: its endpoint's address and port on loopback, which the command line of this
+            machine opened for this target alone; else empty.
         sealed_auth_token: the runner's token, encrypted; no API returns it.
         is_default: used by calls that name no target.
         config: depends on the kind: {root} of a workspace, {timeoutMs, onUnreachable, …} of a
@@ -113,6 +115,7 @@ class ExecutionTarget(models.Model):
     kind = models.CharField(max_length=16, choices=TargetKind.choices)
     name = models.CharField(max_length=128)
     endpoint = models.CharField(max_length=500, null=True)
+    opened_address = models.CharField(max_length=64, default="", db_default="", blank=True)
     sealed_auth_token = models.BinaryField(null=True)
     is_default = models.BooleanField(default=False)
     enabled = models.BooleanField(default=True)

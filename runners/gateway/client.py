@@ -12,7 +12,7 @@ import orjson
 
 from runners.errors import RunnerFailed, ToolFailed
 from runners.gateway.connections import MAX_WIRE_BYTES, pool
-from runners.gateway.endpoint import checked_endpoint
+from runners.gateway.endpoint import checked_endpoint, used_opening
 from runners.gateway.request import RunnerCallContext, RunnerTarget
 from runners.gateway.response_parser import (
     InvalidRunnerResponse,
@@ -71,12 +71,12 @@ async def _send_call(
             "The target names no endpoint to call.",
             details={"reason": "no_endpoint", "effect": "none", "targetId": target.target_id},
         )
-    endpoint = _open(target.endpoint)
+    endpoint = _open(target.endpoint, target.opened_address)
     left = target.deadline(ctx.deadline) - time.monotonic()
     async with (
         asyncio.timeout(max(0.0, left)),
         send_request(
-            pool(),
+            pool(used_opening(endpoint, target.opened_address)),
             "POST",
             endpoint,
             headers=_headers(ctx, target),
@@ -89,10 +89,10 @@ async def _send_call(
         return await _read(response, ctx)
 
 
-def _open(endpoint: str) -> str:
-    """Return the endpoint to connect to, if the egress rule allows it."""
+def _open(endpoint: str, opened: str) -> str:
+    """Return the endpoint to connect to, if the egress rule allows it or its address is opened."""
     try:
-        return checked_endpoint(endpoint)
+        return checked_endpoint(endpoint, opened)
     except ToolFailed as refused:
         details = {**refused.details, "reason": "connect", "effect": "none"}
         raise RunnerFailed(refused.message, details=details) from None

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 from runners.errors import ToolFailed
 from runners.gateway.connections import MAX_WIRE_BYTES, pool
-from runners.gateway.endpoint import checked_endpoint
+from runners.gateway.endpoint import checked_endpoint, used_opening
 from runners.gateway.request import CATALOGUE_MAX_BYTES, PROBE_S
 from runners.network.http_client import (
     CONNECTION_ERRORS,
@@ -56,15 +56,21 @@ class PublishedTools:
     error: str | None = None
 
 
-async def probe_runner(endpoint: str | None, auth_token: str | None) -> ProbeResult:
-    """Send GET /health to a runner; a failure is a result with `error`."""
+async def probe_runner(
+    endpoint: str | None, auth_token: str | None, opened: str = ""
+) -> ProbeResult:
+    """Send GET /health to a runner; a failure is a result with `error`.
+
+    Args:
+        opened: the address that is open for this runner alone.
+    """
     if not endpoint:
         return ProbeResult(None, 0, "The target names no endpoint to call.")
     started = time.monotonic()
     status, error = None, None
     try:
         async with asyncio.timeout(PROBE_S):
-            status, _ = await _get(endpoint, auth_token, HEALTH_PATH, max_bytes=0)
+            status, _ = await _get(endpoint, auth_token, HEALTH_PATH, opened, max_bytes=0)
     except TimeoutError:
         error = f"No answer within {PROBE_S:.0f} s."
     except ToolFailed as refused:
@@ -74,12 +80,14 @@ async def probe_runner(endpoint: str | None, auth_token: str | None) -> ProbeRes
     return ProbeResult(status, int((time.monotonic() - started) * 1000), error)
 
 
-async def fetch_published_tools(endpoint: str, auth_token: str | None) -> PublishedTools:
+async def fetch_published_tools(
+    endpoint: str, auth_token: str | None, opened: str = ""
+) -> PublishedTools:
     """Send GET /tools to a runner and return the body, unchecked; a failure sets `error`."""
     try:
         async with asyncio.timeout(PROBE_S):
             status, body = await _get(
-                endpoint, auth_token, TOOLS_PATH, max_bytes=CATALOGUE_MAX_BYTES + 1
+                endpoint, auth_token, TOOLS_PATH, opened, max_bytes=CATALOGUE_MAX_BYTES + 1
             )
     except TimeoutError:
         return PublishedTools(error=f"It did not send its list of tools within {PROBE_S:.0f} s.")
@@ -101,15 +109,16 @@ def _published(status: int, body: bytes) -> PublishedTools:
 
 
 async def _get(
-    endpoint: str, auth_token: str | None, path: str, *, max_bytes: int
+    endpoint: str, auth_token: str | None, path: str, opened: str, *, max_bytes: int
 ) -> tuple[int, bytes]:
     """Return the status of a response and at least the first `max_bytes` bytes of its body."""
-    url = urljoin(checked_endpoint(endpoint), path)
+    url = urljoin(checked_endpoint(endpoint, opened), path)
+    connections = pool(used_opening(url, opened))
     headers = {"Accept": "application/json", "Connection": "close"}
     if auth_token:
         headers["Authorization"] = f"Bearer {auth_token}"
     usage = WireUsage(MAX_WIRE_BYTES)
-    async with send_request(pool(), "GET", url, headers=headers, usage=usage) as response:
+    async with send_request(connections, "GET", url, headers=headers, usage=usage) as response:
         body = bytearray()
         if max_bytes:
             async for data in response.aiter_stream():

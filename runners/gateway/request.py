@@ -33,6 +33,7 @@ class RunnerTarget:
     Attributes:
         workspace_id: the target's workspace, or the caller's if all workspaces may use the target.
         timeout_ms, falls_back: from the target's config.
+        opened_address: `ExecutionTarget.opened_address`.
     """
 
     target_id: str
@@ -43,6 +44,7 @@ class RunnerTarget:
     timeout_ms: int = TIMEOUT_MS
     kind: str = "docker-runner"
     falls_back: bool = False
+    opened_address: str = ""
 
     def deadline(self, at_most: float) -> float:
         """Return the deadline of a call that starts now, as a `time.monotonic()` value: after the

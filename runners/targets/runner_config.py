@@ -11,7 +11,7 @@ import orjson
 from decisions.errors import InvalidInput
 from decisions.validation.storable import storable
 from runners.errors import ToolFailed
-from runners.gateway.endpoint import checked_endpoint
+from runners.gateway.endpoint import checked_endpoint, loopback_address
 from runners.models import ExecutionTarget
 from runners.targets.published_tools import check_configured_tools
 
@@ -23,10 +23,15 @@ _AGENT = re.compile(r"local|token:[A-Za-z0-9_]{1,64}")
 _SECRET = re.compile(r"token|secret|password|passwd|api.?key|credential|authorization", re.I)
 
 
-def checked_runner_columns(endpoint: str | None, config: Mapping[str, Any]) -> dict[str, Any]:
+def checked_runner_columns(
+    endpoint: str | None, config: Mapping[str, Any], opened: str = ""
+) -> dict[str, Any]:
     """Check the endpoint and config of a runner; return them as columns of its target.
 
     A target may have no endpoint yet; its calls then fail with that reason (S3 §6).
+
+    Args:
+        opened: the address that is open for this runner alone.
 
     Raises:
         InvalidInput: The address is not allowed, a value is out of range, or the config contains a
@@ -42,8 +47,16 @@ def checked_runner_columns(endpoint: str | None, config: Mapping[str, Any]) -> d
     if "tools" in checked:
         check_configured_tools(checked["tools"])
     if "endpoint" in checked:
-        checked["endpoint"] = _checked(checked["endpoint"], "config.endpoint")
-    return {"endpoint": _checked(endpoint, "endpoint"), "config": checked}
+        checked["endpoint"] = _checked(checked["endpoint"], "config.endpoint", opened)
+    return {"endpoint": _checked(endpoint, "endpoint", opened), "config": checked}
+
+
+def opening_of(endpoint: str | None) -> str:
+    """Return the address that is opened for a runner with this endpoint: its own, on loopback."""
+    try:
+        return loopback_address(endpoint) if endpoint else ""
+    except ToolFailed:  # it is no address: `checked_runner_columns` refuses it
+        return ""
 
 
 def check_agents(config: Mapping[str, Any]) -> None:
@@ -84,14 +97,17 @@ def _check_times(config: Mapping[str, Any]) -> None:
         raise InvalidInput(f"config.onUnreachable: must be one of {', '.join(ON_UNREACHABLE)}.")
 
 
-def _checked(endpoint: Any, name: str) -> str | None:
+def _checked(endpoint: Any, name: str, opened: str) -> str | None:
     if endpoint is None or endpoint == "":
         return None
     try:
         if not isinstance(endpoint, str) or len(endpoint) > _ENDPOINT_MAX:
             raise InvalidInput(f"{name}: must be a URL of at most {_ENDPOINT_MAX} characters.")
-        return checked_endpoint(endpoint)
+        return checked_endpoint(endpoint, opened)
     except ToolFailed as refused:
-        hint = " The operator can allow it in CONTINUITY_EGRESS_ALLOW."
+        hint = (
+            " The operator can allow it in CONTINUITY_EGRESS_ALLOW, or, if it is on loopback, add"
+            " the target with `manage.py add_target`."
+        )
         more = hint if refused.code == "TRUST_LEVEL_NOT_ALLOWED" else ""
         raise InvalidInput(f"{name}: {refused.message}{more}", details=refused.details) from None

@@ -56,6 +56,7 @@ def runner_of(target: ExecutionTarget, caller: Caller) -> RunnerTarget:
         auth_token=_token_of(target),
         timeout_ms=target.config.get("timeoutMs", TIMEOUT_MS),
         falls_back=target.config.get("onUnreachable") == "fallback_local",
+        opened_address=target.opened_address,
     )
 
 
@@ -109,10 +110,11 @@ def _probed(target: ExecutionTarget) -> tuple[ProbeResult, PublishedTools]:
     async def probe(
         endpoint: str | None, auth_token: str | None
     ) -> tuple[ProbeResult, PublishedTools]:
-        found = await probe_runner(endpoint, auth_token)
+        opened = target.opened_address
+        found = await probe_runner(endpoint, auth_token, opened)
         if endpoint is None or not found.is_up:
             return found, PublishedTools()
-        return found, await fetch_published_tools(endpoint, auth_token)
+        return found, await fetch_published_tools(endpoint, auth_token, opened)
 
     try:
         probing = probe(endpoint_of(target), _token_of(target))

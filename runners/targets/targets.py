@@ -29,6 +29,7 @@ from runners.targets.runner_config import (
     check_agents,
     checked_auth_token,
     checked_runner_columns,
+    opening_of,
 )
 
 _ID = re.compile(r"target_[A-Za-z0-9_.-]{1,57}")
@@ -61,6 +62,8 @@ class TargetFields:
         workspace_id: None: all workspaces of the tenant.
         endpoint: URL of the runner.
         auth_token: bearer token of the runner; None: unchanged, "": none.
+        opens_address: if the endpoint is on loopback, open its address for this target alone: an
+            operator named it on the command line of this machine.
     """
 
     tenant_id: str
@@ -72,6 +75,7 @@ class TargetFields:
     is_default: bool = False
     enabled: bool = True
     config: Mapping[str, Any] = field(default_factory=dict)
+    opens_address: bool = False
 
 
 def visible_targets(caller: Caller) -> QuerySet[ExecutionTarget]:
@@ -126,7 +130,7 @@ def create_target_row(
         Conflict: Another target is the default, or has this id; details.targetId names it.
         RootTaken: The folder overlaps that of a target of another workspace.
     """
-    checked, auth_token = _checked(fields)
+    checked, auth_token = _checked(fields, "")
     with transaction.atomic():
         target = ExecutionTarget(**checked)
         target.id = target.id if target_id is None else _checked_id(target_id)
@@ -146,9 +150,9 @@ def change_target(
         TargetNotFound: There is no such target, or it is a local folder of this machine.
         InvalidInput, Conflict: As `create_target_row`; also if the kind or the version differs.
     """
-    checked, auth_token = _checked(fields)
     with transaction.atomic():
         target = _locked(target_id)
+        checked, auth_token = _checked(fields, target.opened_address)
         if target.kind != fields.kind:
             raise InvalidInput(
                 f"kind: the target is a {target.kind}; create a new target for another kind."
@@ -228,8 +232,12 @@ def _locked(target_id: str, *, is_local: bool = False) -> ExecutionTarget:
     return target
 
 
-def _checked(fields: TargetFields) -> tuple[dict[str, Any], str | None]:
-    """Return the columns of a target, and its token apart: it is sealed for the target's id."""
+def _checked(fields: TargetFields, opened: str) -> tuple[dict[str, Any], str | None]:
+    """Return the columns of a target, and its token apart: it is sealed for the target's id.
+
+    Args:
+        opened: the address that was opened for the target so far; it stays open for this address.
+    """
     if fields.kind not in USABLE:
         raise InvalidInput(f"kind: targets of kind {fields.kind[:32]} cannot be created.")
     name = storable_text(fields.name).strip()
@@ -242,9 +250,11 @@ def _checked(fields: TargetFields) -> tuple[dict[str, Any], str | None]:
     check_agents(fields.config)
     columns = {**asdict(fields), "name": name}
     auth_token = checked_auth_token(columns.pop("auth_token"))
+    opening = opening_of(fields.endpoint)
+    opened = opening if columns.pop("opens_address") or opening == opened else ""
     if fields.kind != TargetKind.WORKSPACE:
-        columns |= checked_runner_columns(fields.endpoint, fields.config)
-        return columns, auth_token
+        columns |= checked_runner_columns(fields.endpoint, fields.config, opened)
+        return columns | {"opened_address": opened}, auth_token
     if fields.endpoint or auth_token:
         raise InvalidInput("endpoint, authToken: a workspace folder has none.")
     root = str(checked_root(str(fields.config.get("root", ""))))
@@ -297,6 +307,7 @@ def _audit_data(target: ExecutionTarget) -> dict[str, Any]:
         "workspaceId": target.workspace_id,
         "endpoint": target.endpoint,
         "hasAuthToken": target.sealed_auth_token is not None,
+        "openedAddress": target.opened_address,
     }
 
 

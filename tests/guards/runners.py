@@ -869,7 +869,7 @@ _TARGETS = (
         "A runner's endpoint is a public address or one that the operator allows",
         Patch(
             "runners/targets/runner_config.py",
-            "return checked_endpoint(endpoint)",
+            "return checked_endpoint(endpoint, opened)",
             "return endpoint",
         ),
         failing_test=f"{_REST_TARGETS}::test_an_invalid_target_is_refused_and_not_stored[wrong0]",
@@ -990,13 +990,39 @@ _TARGETS = (
 
 _INVALID_ANSWER = f"{_GATEWAY_CALLS}::test_a_response_of_any_other_form_is_a_shape_failure"
 
+_OPENED = "tests/runners/targets/test_opened_addresses.py"
+
 _GATEWAY = (
     Guard(
         "runner-address",
         "A runner at an address that is not allowed is not called",
-        Patch("runners/gateway/client.py", "return checked_endpoint(endpoint)", "return endpoint"),
+        Patch(
+            "runners/gateway/client.py",
+            "return checked_endpoint(endpoint, opened)",
+            "return endpoint",
+        ),
         failing_test=f"{_GATEWAY_REACH}::test_an_endpoint_that_is_not_allowed_is_not_called"
         "[http://169.254.169.254/latest]",
+    ),
+    Guard(
+        "runner-opened-address",
+        "The address that is opened for a runner is not used for another address",
+        Patch(
+            "runners/gateway/endpoint.py",
+            'return opened if opened and loopback_address(endpoint) == opened else ""',
+            "return opened",
+        ),
+        failing_test=f"{_OPENED}::test_the_address_of_an_endpoint[http://127.0.0.1/-127.0.0.1:80]",
+    ),
+    Guard(
+        "runner-opened-by-command-line",
+        "Only the command line opens an address on loopback for a runner",
+        Patch(
+            "runners/targets/targets.py",
+            'opened = opening if columns.pop("opens_address") or opening == opened else ""',
+            'opened = opening if [columns.pop("opens_address")] else ""',
+        ),
+        failing_test=f"{_OPENED}::test_only_the_command_line_opens_an_address",
     ),
     Guard(
         "runner-resolved-addresses",

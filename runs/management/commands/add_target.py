@@ -34,7 +34,10 @@ class Command(BaseCommand):
             default=str(TargetKind.DOCKER_RUNNER),
             help="(default: %(default)s)",
         )
-        parser.add_argument("--endpoint", help="the URL of a docker-runner")
+        parser.add_argument(
+            "--endpoint",
+            help="the URL of a docker-runner; an address on loopback is opened for it alone",
+        )
         parser.add_argument(
             "--auth-token",
             help="the token of its calls; - reads it from stdin, so that it is not in the list of"
@@ -95,6 +98,7 @@ def _says(options: dict[str, Any]) -> TargetFields:
         is_default=options["default"],
         enabled=not options["disabled"],
         config=config,
+        opens_address=True,
     )
 
 
@@ -114,6 +118,6 @@ def _describe_probe(probed: ExecutionTarget) -> str:
 
 def _describe(target: ExecutionTarget, workspace: str, tools: list[str]) -> str:
     allowed = f"; allowed on it: {', '.join(tools)}" if tools else "; no rule was created for it"
-    return (
-        f"Target {target.name!r} of workspace {workspace!r} is version {target.version}{allowed}."
-    )
+    opened = f"; {target.opened_address} is opened for it alone" if target.opened_address else ""
+    named = f"Target {target.name!r} of workspace {workspace!r}"
+    return f"{named} is version {target.version}{allowed}{opened}."
