@@ -32,6 +32,7 @@ from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
 from decisions.presentation.formatting import shorten, size
 from decisions.presentation.html import link_to, moment, pill
+from decisions.presentation.refusals import refusal_text
 
 PREVIEW_BYTES = 64 * 1024
 
@@ -171,7 +172,7 @@ class ArtifactAdmin(ReadOnlyAdmin):
         try:
             _, file = self._open(request, row)
         except Refused as refusal:
-            return {"problem": refusal.message}
+            return {"problem": refusal_text(refusal.message)}
         with file:
             raw = file.read(PREVIEW_BYTES)
         text = raw.decode("utf-8", errors="replace")

@@ -241,7 +241,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def display_metadata_line(self, entry: AuditEntry) -> SafeString:
         """Return the metadata on one line."""
         return format_html(
-            '<span class="cty-dim cty-clip">{}</span>', one_line(entry.metadata, 110)
+            '<span class="cty-dim cty-clip" lang="en">{}</span>', one_line(entry.metadata, 110)
         )
 
     @admin.display(description=_("Metadata"))

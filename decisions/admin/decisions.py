@@ -17,6 +17,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
@@ -35,6 +36,7 @@ from decisions.presentation.formatting import (
     shorten,
 )
 from decisions.presentation.html import code, link_to, moment, pill
+from decisions.presentation.refusals import refusal_text
 from decisions.presentation.visible_text import visible
 from decisions.presentation.words import word
 
@@ -188,13 +190,14 @@ class DecisionAdmin(ReadOnlyAdmin):
                 answer=answer, decision_id=decision_id, by=by, how="admin", shown=shown
             )
         except Refused as refusal:
-            self.message_user(request, refusal.message, messages.WARNING)
+            self.message_user(request, refusal_text(refusal.message), messages.WARNING)
         else:
             message = _("Decision %(id)s is %(status)s.") % {
                 "id": decision_id,
                 "status": word(confirmation.status),
             }
-            message += " Its run requests a new one." if answer == RENEW else ""
+            if answer == RENEW:
+                message = f"{message} " + gettext("Its run requests a new one.")
             self.message_user(request, message, messages.SUCCESS)
 
     def changelist_view(

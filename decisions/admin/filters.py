@@ -25,6 +25,12 @@ _SPANS = {
 }
 
 
+def midnight(now: datetime, days_ago: int = 0) -> datetime:
+    """Return the start of a day in UTC, the zone of all filters: today's, or of a day before."""
+    start = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return start - timedelta(days=days_ago)
+
+
 class ChoiceFilter(SimpleListFilter):
     """Keeps the rows whose `field` has the chosen value.
 
@@ -34,6 +40,10 @@ class ChoiceFilter(SimpleListFilter):
 
     field: ClassVar[str] = ""
     options: ClassVar[Iterable[tuple[Any, Any]]] = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = word(str(self.title))
 
     def lookups(
         self, request: HttpRequest, model_admin: ModelAdmin[Any]
@@ -105,11 +115,10 @@ class TimeFilter(SimpleListFilter):
     def bounds(self) -> tuple[datetime | None, datetime | None]:
         """Return the start and the end of the chosen range; None for an open side."""
         now, chosen = datetime.now(UTC), self.value() or ""
+        if chosen == "yesterday":
+            return midnight(now, 1), midnight(now)
         if chosen == "older":
             return None, now - _SPANS["month"][1]
-        if chosen == "yesterday":
-            today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-            return today - timedelta(days=1), today
         return (now - _SPANS[chosen][1], None) if chosen in _SPANS else (None, None)
 
 

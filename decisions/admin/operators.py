@@ -26,7 +26,9 @@ from decisions.admin.acting import actor_of
 from decisions.admin.read_only import TitledAdmin
 from decisions.audit.record import AuditEvent, record, record_all
 from decisions.identity.principals import ensure_workspace
+from decisions.presentation.words import word
 
+_VERBS = {"add": _("add"), "change": _("change"), "delete": _("delete"), "view": _("view")}
 _FLAGS = frozenset({"is_active", "is_staff", "is_superuser"})
 _GRANTS = frozenset({"groups", "permissions", "user_permissions"})
 
@@ -96,7 +98,10 @@ class AuditedAdmin(TitledAdmin):
             kwargs["queryset"] = _grantable_groups(request)
         else:
             kwargs["queryset"] = _grantable_permissions(request).select_related("content_type")
-        return super().formfield_for_manytomany(db_field, request, **kwargs)
+        field = super().formfield_for_manytomany(db_field, request, **kwargs)
+        if db_field.related_model is Permission:
+            field.label_from_instance = _label_of_permission
+        return field
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
@@ -124,6 +129,16 @@ class AuditedAdmin(TitledAdmin):
         """Audit the rows that are about to be deleted."""
         record_all([_audit_event(request, "deleted", row) for row in queryset])
         return super().log_deletions(request, queryset)
+
+
+def _label_of_permission(permission: Permission) -> str:
+    """Return a permission as Django names it, in the language of the page."""
+    kind = permission.content_type
+    verb, _separator, _model = permission.codename.partition("_")
+    model = kind.model_class()
+    name = word(str(model._meta.verbose_name)) if model else kind.model
+    about = _VERBS.get(verb)
+    return f"{kind.app_labeled_name.partition(' | ')[0]} | {name} | {about or permission.name}"
 
 
 def _grants(form: ModelForm[Any]) -> Iterator[dict[str, list[str]]]:

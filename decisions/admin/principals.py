@@ -24,6 +24,7 @@ from decisions.errors import InvalidInput
 from decisions.identity.principals import clean_user_id, ensure_workspace
 from decisions.models import Tenant, User, Workspace
 from decisions.presentation.html import code, link_to, moment
+from decisions.presentation.refusals import refusal_text
 
 
 class PrincipalForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -38,7 +39,7 @@ class PrincipalForm(forms.ModelForm):  # type: ignore[type-arg]
             try:
                 data["user_id"] = clean_user_id(data["user_id"])
             except InvalidInput as refused:
-                self.add_error("user_id", refused.message)
+                self.add_error("user_id", refusal_text(refused.message))
         return data
 
 

@@ -71,6 +71,7 @@ class TitledAdmin(ModelAdmin):
 
     def __init__(self, model: type[Model], admin_site: AdminSite) -> None:
         super().__init__(model, admin_site)
+        self.opts.verbose_name = lazy_word(self.opts.verbose_name)
         self.list_title = self.list_title or capfirst(self.opts.verbose_name_plural)
         for field in model._meta.fields:  # the labels of columns that have no label of their own
             field.verbose_name = lazy_word(field.verbose_name)

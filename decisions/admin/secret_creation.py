@@ -13,6 +13,7 @@ from django.utils.functional import Promise
 
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
+from decisions.presentation.refusals import refusal_text
 
 
 class SecretCreationAdmin(ReadOnlyAdmin):
@@ -58,7 +59,7 @@ class SecretCreationAdmin(ReadOnlyAdmin):
             try:
                 secret = self.create(request, form.cleaned_data)
             except Refused as refusal:
-                form.add_error(None, refusal.message)
+                form.add_error(None, refusal_text(refusal.message))
         changelist = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
         context = {
             **self.admin_site.each_context(request),

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as _
 
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
@@ -14,8 +16,8 @@ from decisions.authorization.sealed_arguments import (
 )
 from decisions.models import Decision
 
-_TARGET = "The target of this call has changed since the call was requested."
-_BASIS = "What this call works on has changed since the call was requested."
+_TARGET = _("The target of this call has changed since the call was requested.")
+_BASIS = _("What this call works on has changed since the call was requested.")
 
 
 def change_since_request(decision: Decision, basis: str | None) -> str:
@@ -28,8 +30,8 @@ def change_since_request(decision: Decision, basis: str | None) -> str:
         CannotBeShown: As `sealed_arguments.open_arguments`.
     """
     if not has_same_target(decision):
-        return _TARGET
-    return "" if basis == open_basis(decision) else _BASIS
+        return gettext(_TARGET)
+    return "" if basis == open_basis(decision) else gettext(_BASIS)
 
 
 def current_basis(decision: Decision) -> str | None:

@@ -12,6 +12,8 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_noop as _
 
 from decisions.authorization.changes import change_since_request
 from decisions.authorization.sealed_arguments import (
@@ -33,11 +35,11 @@ from decisions.presentation.visible_text import (
 FRAGMENT = 2_000  # shown characters
 PAGE = 12_000  # shown characters of all fragments of a page
 VALUES = 200  # fragments of a page
-_RENEW = (
+_RENEW = _(
     "It can no longer be confirmed. Request it anew: its run then requests a confirmation with the"
     " present state. Or refuse it."
 )
-_REPEAT = (
+_REPEAT = _(
     "It can no longer be confirmed. When the caller repeats the call, it requests a confirmation"
     " with the present state. Or refuse it."
 )
@@ -127,7 +129,7 @@ def decision_page(decision: Decision, number: object = 1) -> DecisionPage:
     )
     if not change or not is_waiting:
         return page
-    change = f"{change} {_RENEW if may_renew else _REPEAT}"
+    change = f"{change} {gettext(_RENEW if may_renew else _REPEAT)}"
     return replace(page, change=change, may_renew=may_renew)
 
 
@@ -205,11 +207,23 @@ def _value_name(name: str) -> str:
 def _described(value: Any) -> tuple[str, str]:
     """Return a value as text, and its type and length; no length of a text with secrets."""
     if isinstance(value, str) and SECRET_OPEN in value:
-        return value, "text with a secret"
+        return value, gettext("text with a secret")
     if isinstance(value, str):
-        lines = value.count("\n") + 1
-        about = f"text, {len(value)} characters" if len(value) != 1 else "text, 1 character"
-        return value, about if lines == 1 else f"{about}, {lines} lines"
-    kinds = {bool: "true or false", int: "number", float: "number", dict: "empty object"}
-    about = "nothing" if value is None else kinds.get(type(value), "empty list")
+        return value, _about_text(value)
+    kinds = {
+        bool: gettext("true or false"),
+        int: gettext("number"),
+        float: gettext("number"),
+        dict: gettext("empty object"),
+    }
+    about = gettext("nothing") if value is None else kinds.get(type(value), gettext("empty list"))
     return json.dumps(value), about
+
+
+def _about_text(text: str) -> str:
+    about = ngettext("text, %(n)s character", "text, %(n)s characters", len(text))
+    about %= {"n": len(text)}
+    lines = text.count("\n") + 1
+    if lines == 1:
+        return about
+    return gettext("%(about)s, %(lines)s lines") % {"about": about, "lines": lines}

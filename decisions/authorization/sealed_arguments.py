@@ -15,6 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext, gettext_noop
 
 from decisions.models import Decision
 from decisions.presentation.visible_text import SECRET_CLOSE, SECRET_OPEN
@@ -28,7 +29,7 @@ TOOL_MAX = 128  # characters of the tool's name
 NAME_MAX = 200  # characters of a value's name: its path of field names
 _PURPOSE = "shown"
 _COLUMN = "sealed_arguments"
-_NOT_STORED = "They were not stored whole; refuse the call, and have it made again."
+_NOT_STORED = gettext_noop("They were not stored whole; refuse the call, and have it made again.")
 
 
 class CannotBeShown(Exception):
@@ -46,15 +47,20 @@ def check_showable(tool: str, args: Mapping[str, Any]) -> None:
         CannotBeShown: They are larger than the limits above, not JSON, or not Unicode.
     """
     if len(tool) > TOOL_MAX:
-        raise CannotBeShown(f"The tool's name has more than {TOOL_MAX} characters.")
+        raise CannotBeShown(
+            gettext("The tool's name has more than %(most)s characters.") % {"most": TOOL_MAX}
+        )
     size = len(_encoded(args))
     if size > MAX_BYTES:
-        raise CannotBeShown(f"The arguments have {size} bytes; at most {MAX_BYTES} are shown.")
+        text = gettext("The arguments have %(size)s bytes; at most %(most)s are shown.")
+        raise CannotBeShown(text % {"size": size, "most": MAX_BYTES})
     for count, (name, _) in enumerate(leaves(args), start=1):
         if count > MAX_VALUES:
-            raise CannotBeShown(f"The arguments have more than {MAX_VALUES} values.")
+            text = gettext("The arguments have more than %(most)s values.")
+            raise CannotBeShown(text % {"most": MAX_VALUES})
         if len(name) > NAME_MAX:
-            raise CannotBeShown(f"A field's name has more than {NAME_MAX} characters.")
+            text = gettext("A field's name has more than %(most)s characters.")
+            raise CannotBeShown(text % {"most": NAME_MAX})
 
 
 def seal_arguments(
@@ -176,9 +182,9 @@ def _encoded(args: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(args, allow_nan=False, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise CannotBeShown("A text of the arguments is not valid Unicode.") from None
+        raise CannotBeShown(gettext("A text of the arguments is not valid Unicode.")) from None
     except (TypeError, ValueError, RecursionError):
-        raise CannotBeShown("The arguments are not JSON.") from None
+        raise CannotBeShown(gettext("The arguments are not JSON.")) from None
 
 
 def _bound_to(decision: Decision) -> list[str | None]:
@@ -190,17 +196,17 @@ def _plain(decision: Decision) -> tuple[str, Mapping[str, str]]:
     the state of its target.
     """
     if decision.sealed_arguments is None:
-        raise CannotBeShown(_NOT_STORED)
+        raise CannotBeShown(gettext(_NOT_STORED))
     try:
         values = json.loads(unseal_column(decision, _COLUMN))
     except ValueError:
         raise CannotBeShown(
-            "They cannot be decrypted for this decision with this installation's keys."
+            gettext("They cannot be decrypted for this decision with this installation's keys.")
         ) from None
     more = values.pop() if isinstance(values[-1], dict) else {}
     *bound_to, arguments = values
     if bound_to != _bound_to(decision):
-        raise CannotBeShown("They do not belong to this decision.")
+        raise CannotBeShown(gettext("They do not belong to this decision."))
     return str(arguments), more
 
 

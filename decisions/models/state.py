@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
 
 
 class Axis(models.TextChoices):
@@ -73,4 +74,4 @@ class Evidence(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.axis} {self.delta:+.2f}"
+        return f"{gettext(self.axis)} {self.delta:+.2f}"

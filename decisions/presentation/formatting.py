@@ -43,15 +43,15 @@ def duration(milliseconds: float | None) -> str:
     if milliseconds is None:
         return "–"
     if milliseconds < 999.5:
-        return f"{milliseconds:.0f} ms"
+        return _("%(ms)s ms") % {"ms": f"{milliseconds:.0f}"}
     seconds = milliseconds / 1000
     if seconds < 59.95:
-        return f"{seconds:.1f} s"
+        return _("%(s)s s") % {"s": f"{seconds:.1f}"}
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
+        return _("%(min)s min %(s)s s") % {"min": minutes, "s": f"{rest:02d}"}
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min"
+    return _("%(h)s h %(min)s min") % {"h": hours, "min": f"{minutes:02d}"}
 
 
 def size(count: int) -> str:
@@ -95,7 +95,9 @@ def _abridged(value: Any, items: int) -> Any:
         return {key: _abridged(item, items) for key, item in value.items()}
     if isinstance(value, list):
         first = [_abridged(item, items) for item in value[:items]]
-        return [*first, f"{CUT} and {len(value) - items} more"] if len(value) > items else first
+        if len(value) <= items:
+            return first
+        return [*first, _("… and %(number)s more") % {"number": len(value) - items}]
     return value
 
 

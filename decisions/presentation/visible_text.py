@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from django.utils.translation import gettext
+
 from decisions.presentation.look_alikes import positions_of_look_alikes, script_of
 
 # Around the name of a secret in a text: two lone surrogates, which no text of a caller has.
@@ -118,7 +120,9 @@ def visible(text: str, length: int | None = None) -> str:
     cut = text if length is None else text[:length]
     is_plain = _SPECIAL.search(cut) is None  # most texts of a list
     shown = cut if is_plain else "".join(_on_one_line(part) for part in parts_of(cut))
-    return shown if len(cut) == len(text) else f"{shown}⟨shortened; {len(text)} characters⟩"
+    if len(cut) == len(text):
+        return shown
+    return shown + gettext("⟨shortened; %(length)s characters⟩") % {"length": len(text)}
 
 
 def revealed(text: str) -> str:
@@ -153,7 +157,8 @@ def _fragment(
 ) -> Fragment:
     first, end, total = at
     is_whole = end - first == total
-    covers = "" if is_whole else f"characters {first + 1} to {end} of {total}"
+    numbers = {"first": first + 1, "last": end, "total": total}
+    covers = "" if is_whole else gettext("characters %(first)s to %(last)s of %(total)s") % numbers
     return Fragment(name, about, tuple(parts), covers, is_diff)
 
 

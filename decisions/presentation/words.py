@@ -100,10 +100,13 @@ _KINDS = (
 )
 # Labels of choices, and what a cell shows instead of a value.
 _CHOICES = (
+    _("Allow"),
     _("Browser"),
     _("Chat"),
+    _("Confirm"),
     _("Confirmed"),
     _("Delivered"),
+    _("Deny"),
     _("Docker Runner"),
     _("Failed"),
     _("Partial"),
@@ -165,6 +168,8 @@ _FIELDS = (
 # Names of columns that pages show without a label of their own.
 _COLUMNS = (
     _("action"),
+    _("answer"),
+    _("at_least_once"),
     _("axis"),
     _("confidence"),
     _("default"),
@@ -175,6 +180,12 @@ _COLUMNS = (
     _("event"),
     _("failure type"),
     _("host"),
+    _("once"),
+    _("read"),
+    _("result"),
+    _("status"),
+    _("trace"),
+    _("upload"),
     _("key"),
     _("kind"),
     _("layer"),
@@ -199,6 +210,46 @@ _COLUMNS = (
     _("created by"),
     _("workspace id"),
 )
+# Models, as the permissions of operators name them.
+_MODELS = (
+    _("artifact upload"),
+    _("audit entry"),
+    _("audit seal"),
+    _("axis value"),
+    _("browser session"),
+    _("chat answer"),
+    _("conversation"),
+    _("ended run"),
+    _("evidence"),
+    _("execution target"),
+    _("keyed call"),
+    _("load sample"),
+    _("login link"),
+    _("object"),
+    _("object version"),
+    _("open call"),
+    _("outcome"),
+    _("plugin client"),
+    _("plugin ticket"),
+    _("policy rule"),
+    _("policy stamp"),
+    _("run event"),
+    _("run key"),
+    _("run secret"),
+    _("run statistic"),
+    _("run step"),
+    _("run terms"),
+    _("run total"),
+    _("run total change"),
+    _("saved view"),
+    _("slot"),
+    _("task event"),
+    _("task message"),
+    _("task origin"),
+    _("task ticket"),
+    _("waiting email"),
+    _("webhook delivery"),
+)
 # Texts of Unfold's templates, which has no translations.
 _UNFOLD = (
     _("Filters"),
@@ -213,6 +264,10 @@ _UNFOLD = (
     _(" By %(filter_title)s "),
     _("Select record"),
     _("Type to search"),
+    _("Go back"),
+    _("Select action"),
+    _("True"),
+    _("False"),
     _("After you've created a user, you’ll be able to edit more user options."),
     _(
         "Raw passwords are not stored, so there is no way to see this user’s password, but you can"

@@ -25,6 +25,7 @@ from decisions.errors import Conflict
 from decisions.identity.principals import admin_id
 from decisions.models import AuditEntry, Confirmation, ConfirmationStatus
 from decisions.presentation.formatting import duration
+from decisions.presentation.refusals import refusal_text
 
 TRIES_RECORDED = 5  # audited wrong signatures per confirmation: anyone can cause them
 _ID = re.compile(r"cnf_\w{1,64}", re.ASCII)
@@ -67,7 +68,7 @@ def _decide(request: HttpRequest, confirmation: Confirmation) -> HttpResponse:
         )
     except Conflict as refusal:
         confirmation.refresh_from_db()
-        return _page(request, confirmation, status=409, refusal=refusal.message)
+        return _page(request, confirmation, status=409, refusal=refusal_text(refusal.message))
     return _page(request, decided)
 
 

@@ -23,6 +23,7 @@ from decisions.admin.acting import operator_of
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.errors import Refused
 from decisions.identity.principals import Principal
+from decisions.presentation.refusals import refusal_text
 from runners.admin.side_by_side import rows_of
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.snapshots import SnapshotComparison, compare_with_now, preview_restore, restore
@@ -62,7 +63,7 @@ class SnapshotPages:
                 forbidden=workspace.policy.forbidden,
             )
         except WorkspaceFailed as failed:
-            context["problem"] = failed.message
+            context["problem"] = refusal_text(failed.message)
         else:
             context |= {
                 "rows": [{"snapshot": one, "at": _at(one.timestamp)} for one in found[:PAGE_ROWS]],
@@ -149,7 +150,9 @@ class SnapshotPages:
         failed: WorkspaceFailed | Refused,
     ) -> HttpResponse:
         self._admin.message_user(
-            request, _("Not restored: %(why)s") % {"why": failed.message}, messages.ERROR
+            request,
+            _("Not restored: %(why)s") % {"why": refusal_text(failed.message)},
+            messages.ERROR,
         )
         if isinstance(failed, PathNotFound | PathDenied):
             return redirect(_url("snapshots", target))

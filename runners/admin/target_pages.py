@@ -20,6 +20,7 @@ from decisions.authorization.policy import current_policy
 from decisions.errors import Refused
 from decisions.models import AuditEntry, PolicyRule
 from decisions.presentation.html import TONES, pill
+from decisions.presentation.refusals import refusal_text
 from runners.admin.target_forms import FORMS, ProjectWorkspaceForm, RunnerForm, TargetForm
 from runners.models import ExecutionTarget, TargetKind
 from runners.remote_tools.catalogue import tools_of_runner
@@ -83,7 +84,7 @@ class TargetPages:
             try:
                 saved = _save(form, actor_of(request))
             except Refused as refusal:
-                form.add_error(None, refusal.message)
+                form.add_error(None, refusal_text(refusal.message))
             else:
                 text = _("%(name)s is saved as version %(version)s. It applies from now on.") % {
                     "name": saved.name,

@@ -15,15 +15,12 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 
-from decisions.admin.decisions import time_left, title_of
 from decisions.infra.staleness import ChangeWatch
-from decisions.models import ConfirmationStatus, Decision
 from decisions.presentation.formatting import duration
 from runs.admin.change_stream import change_stream_urls
-from runs.admin.decision_story import target_name
-from runs.admin.runs.columns import done_percent, elapsed_ms, state_pill, waiting_runs
-from runs.admin.runs.questions import question_of
+from runs.admin.runs.columns import done_percent, elapsed_ms, state_pill, template_name
 from runs.admin.statistics_page import statistics_urls
+from runs.admin.waiting_rows import waiting_decisions, waiting_run_rows
 from runs.models import ACTIVE, Run, RunStatus, Slot, Worker
 from runs.statistics.series import summary
 
@@ -55,13 +52,11 @@ def _now(request: HttpRequest) -> dict[str, Any]:
     if not request.user.has_perm("runs.view_run"):
         return {"may_see_runs": False, "live_ms": 0, "waiting_count": 0}
     now = datetime.now(UTC)
-    decisions = _waiting_decisions(request)
+    decisions = waiting_decisions(request)
     recent = list(_without_long_fields(Run.objects.order_by("-created_at", "-id"))[:ROWS])
     unfinished = Run.objects.filter(ended_at__isnull=True)  # by the index run_not_ended
     running = unfinished.filter(status=RunStatus.RUNNING).order_by("-created_at", "-id")
-    waiting_runs = [
-        _row(run, now) for run in _without_long_fields(_waiting_runs(running, decisions))[:ROWS]
-    ]
+    waiting_runs = waiting_run_rows(running, decisions)
     queued = len(unfinished.filter(status=RunStatus.QUEUED).values("id")[: QUEUE_SHOWN + 1])
     return {
         "may_see_runs": True,
@@ -72,6 +67,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         ],
         "decisions": decisions,
         "waiting": waiting_runs,
+        "waits": [*decisions, *waiting_runs],
         "waiting_count": len(decisions) + len(waiting_runs),
         "has_inbox": _has_inbox(request, decisions, waiting_runs),
         "failed": [_row(run, now) for run in _recent_failures()],
@@ -92,37 +88,12 @@ def _last_day() -> dict[str, Any]:
     return day | {"mean": "–" if day["mean_ms"] is None else duration(day["mean_ms"])}
 
 
-def _waiting_decisions(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the decisions that wait for a person; the next to expire comes first."""
-    if not request.user.has_perm("decisions.view_decision"):
-        return []
-    pending = Decision.objects.select_related("confirmation").filter(
-        confirmation__status=ConfirmationStatus.WAITING,
-        confirmation__expires_at__gt=datetime.now(UTC),
-    )
-    pending = pending.annotate(**target_name(request))
-    return [
-        {
-            "decision": decision,
-            "title": title_of(decision),
-            "expires": time_left(decision.confirmation),
-        }
-        for decision in pending.order_by("confirmation__expires_at")[:ROWS]
-    ]
-
-
 def _has_inbox(
     request: HttpRequest, decisions: list[Any], waiting_runs: list[dict[str, Any]]
 ) -> bool:
     """Return whether the inbox shows something to this user."""
-    has_question = any(question_of(row["run"]) for row in waiting_runs)
+    has_question = any(row["is_question"] for row in waiting_runs)
     return bool(decisions) or (has_question and request.user.has_perm("decisions.view_decision"))
-
-
-def _waiting_runs(running: Any, decisions: list[dict[str, Any]]) -> Any:
-    """Return the suspended runs, without those that wait for one of these decisions."""
-    with_decision = [row["decision"].run_id for row in decisions if row["decision"].run_id]
-    return waiting_runs(running).exclude(id__in=with_decision)
 
 
 def _without_long_fields(runs: Any) -> Any:
@@ -143,6 +114,7 @@ def _recent_failures() -> list[Run]:
 def _row(run: Run, now: datetime) -> dict[str, Any]:
     return {
         "run": run,
+        "template": template_name(run.template_id),
         "state": state_pill(run),
         "share": done_percent(run),
         "took": duration(elapsed_ms(run, now)),

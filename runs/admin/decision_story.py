@@ -19,13 +19,13 @@ from decisions.authorization.confirmations import MAY_DECIDE
 from decisions.models import AuditEntry, Decision
 from decisions.presentation.formatting import duration, pretty_json, shorten
 from decisions.presentation.html import pill
+from decisions.presentation.words import word
 from decisions.security.logs import redact
 from runners.actions.typed_text import hide_typed_text
 from runners.models import ExecutionTarget
-from runs.admin.runs.columns import state_pill
+from runs.admin.runs.columns import state_pill, template_name
 from runs.admin.runs.waterfall import status_word
 from runs.models import UNFINISHED, Run, RunStep, StepStatus
-from runs.task_templates.registry import get_template
 
 BEFORE, AFTER = 8, 2  # steps of the run that are shown around the call
 OUTPUT_MAX = 2000  # characters
@@ -50,11 +50,10 @@ def _of_run(decision: Decision, run: Run) -> dict[str, Any]:
     first = max(0, at - BEFORE)
     rows = RunStep.objects.filter(run_id=run.id, index__gte=first, index__lte=at + AFTER)
     steps = list(rows.order_by("index").defer("input", "paused"))
-    template = get_template(run.template_id)
     call = next((step for step in steps if step.index == at), None)
     return {
         "run": run,
-        "template": template.name if template else run.template_id,
+        "template": template_name(run.template_id),
         "state": state_pill(run),
         "task_id": run.task_id,
         **_subject(run),
@@ -82,7 +81,7 @@ def _row(step: RunStep, run: Run, at: int) -> dict[str, Any]:
         "name": step.name,
         "is_call": step.index == at,
         "tone": step.status,
-        "word": status_word(step.status, has_ended=run.ended_at is not None),
+        "word": word(status_word(step.status, has_ended=run.ended_at is not None)),
         "took": took,
         "error": shorten(str((step.error or {}).get("message", "")), 200),
     }
@@ -114,8 +113,8 @@ def _end_of_step(decision: Decision, step: RunStep | None) -> dict[str, Any] | N
 
 
 def _label(is_good: bool) -> dict[str, Any]:
-    word, tone = (_("succeeded"), "succeeded") if is_good else (_("failed"), "failed")
-    return {"tone": tone, "pill": pill(word, tone)}
+    tone = "succeeded" if is_good else "failed"
+    return {"tone": tone, "pill": pill(tone, tone)}
 
 
 def _error_of(step: RunStep) -> str:

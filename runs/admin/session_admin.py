@@ -23,6 +23,7 @@ from decisions.admin.filters import EndedFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.errors import Refused
 from decisions.presentation.html import code, link_to, moment, pill
+from decisions.presentation.refusals import refusal_text
 from decisions.presentation.words import word
 from runners.models import BrowserSession
 from runs.models import Run, RunStatus, Worker
@@ -127,7 +128,9 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
             )
         except Refused as refusal:
             self.message_user(
-                request, _("Not closed: %(why)s") % {"why": refusal.message}, messages.ERROR
+                request,
+                _("Not closed: %(why)s") % {"why": refusal_text(refusal.message)},
+                messages.ERROR,
             )
         return redirect(reverse("admin:runners_browsersession_change", args=[row.id]))
 

@@ -25,6 +25,7 @@ from decisions.admin.secret_creation import SecretCreationAdmin
 from decisions.errors import Refused
 from decisions.identity.principals import LOCAL, admin_principal, ensure_workspace
 from decisions.presentation.html import code, link_to, moment, pill
+from decisions.presentation.refusals import refusal_text
 from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import services
 
@@ -235,7 +236,7 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
             except Refused as refusal:
                 message = _("%(id)s is not replayed: %(why)s") % {
                     "id": row.id,
-                    "why": refusal.message,
+                    "why": refusal_text(refusal.message),
                 }
                 self.message_user(request, message, messages.ERROR)
             else:

@@ -134,7 +134,8 @@ def _error_columns(change: Transition) -> dict[str, str]:
 def _terms(change: Transition) -> Iterator[Sql]:
     """Yield the write of the terms by which a run is found by its error."""
     if columns := _error_columns(change):
-        terms = error_terms(columns["error_code"], columns["error_cause"])
+        code, cause, site = (columns[f"error_{name}"] for name in ("code", "cause", "site"))
+        terms = error_terms(code, cause, site)
         yield Sql(
             f"UPDATE runs_runterms SET terms = terms || %s WHERE {OF_RUN}",  # noqa: S608
             ("".join(f" {term}" for term in terms),),

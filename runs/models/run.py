@@ -69,6 +69,7 @@ class Run(models.Model):
             a run that an older version submitted, until the scheduler fills it in.
         labels: the caller's labels by name; None without any.
         error_code, error_cause: `errorCode` and `details.causeCode` of its error; else empty.
+        error_site: the host of the page that it failed on (`runs.search.sites`); else empty.
         again_of: the run that a person submitted again as this one, perhaps with other inputs.
         hidden_at: when it passed RUN_TTL_MS: from then on only the admin shows it.
     """
@@ -112,6 +113,7 @@ class Run(models.Model):
     error = models.JSONField(null=True)
     error_code = models.CharField(max_length=64, default="", db_default="", blank=True)
     error_cause = models.CharField(max_length=64, default="", db_default="", blank=True)
+    error_site = models.CharField(max_length=100, default="", db_default="", blank=True)
     warnings = models.JSONField(default=list)
     next_actions = models.JSONField(default=list)
     retry_of = models.CharField(max_length=64, null=True)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from pydantic import ValidationError
 
 from decisions.authorization.decision_pages import CallContext, CallPreview
@@ -46,9 +48,9 @@ DIFF_MAX = 262_144  # characters
 _DIFF_S = 2.0
 UNREADABLE = "unreadable"  # basis of a call that would fail or cannot be read; equals no digest
 _EFFECTS = {
-    Effect.READ: "reads only",
-    Effect.AT_LEAST_ONCE: "changes something; may be repeated after a crash",
-    Effect.ONCE: "changes something, once; a crash never repeats it",
+    Effect.READ: gettext_noop("reads only"),
+    Effect.AT_LEAST_ONCE: gettext_noop("changes something; may be repeated after a crash"),
+    Effect.ONCE: gettext_noop("changes something, once; a crash never repeats it"),
 }
 _Texts = list[tuple[str, str]]
 _Args = Mapping[str, Any]
@@ -59,7 +61,7 @@ def context_of_decision(decision: Decision) -> CallContext:
     only typed text is masked.
     """
     run = Run.objects.filter(id=decision.run_id).first() if decision.run_id else None
-    facts = [("Caller", _caller(decision)), *_run_facts(decision, run)]
+    facts = [(_("Caller"), _caller(decision)), *_run_facts(decision, run)]
     steps = _steps_before(decision)
     if not decision.tool:
         return CallContext(facts, steps)
@@ -72,7 +74,7 @@ def context_of_decision(decision: Decision) -> CallContext:
     except CannotBeShown:
         return CallContext(facts, steps)
     except (Refused, ToolFailed) as failed:
-        facts.append(("What it would do now", failed.message))
+        facts.append((_("What it would do now"), failed.message))
         return CallContext(facts, steps, basis=basis_of_decision(decision))
 
 
@@ -101,21 +103,27 @@ def basis_of_decision(decision: Decision) -> str | None:
 
 def _caller(decision: Decision) -> str:
     caller = caller_name(decision.principal_id)
-    return f"{caller} for {decision.user_id}" if decision.user_id else caller
+    if not decision.user_id:
+        return caller
+    return _("%(caller)s for %(user)s") % {"caller": caller, "user": decision.user_id}
 
 
 def _run_facts(decision: Decision, run: Run | None) -> _Texts:
     if run is None:
         return []
     template = get_template(run.template_id)
-    name = template.name if template else run.template_id
-    step = (decision.step_index or 0) + 1
-    facts = [("Run", f"{name}, {run.id}, step {step} of {run.total_steps}")]
+    about = _("%(name)s, %(id)s, step %(step)s of %(total)s") % {
+        "name": _(template.name) if template else run.template_id,
+        "id": run.id,
+        "step": (decision.step_index or 0) + 1,
+        "total": run.total_steps,
+    }
+    facts = [(_("Run"), about)]
     goal = run.inputs.get("goal")
     if isinstance(goal, str):
-        return [*facts, ("Goal", goal)]
+        return [*facts, (_("Goal"), goal)]
     inputs = hide_typed_text(run.inputs)  # the typed text is an argument of the call
-    return [*facts, ("Inputs of the run", json.dumps(inputs, ensure_ascii=False))]
+    return [*facts, (_("Inputs of the run"), json.dumps(inputs, ensure_ascii=False))]
 
 
 def _steps_before(decision: Decision) -> list[str]:
@@ -123,21 +131,21 @@ def _steps_before(decision: Decision) -> list[str]:
         return []
     rows = RunStep.objects.filter(run_id=decision.run_id, index__lt=decision.step_index or 0)
     newest = rows.order_by("-index").values_list("index", "name", "status")[:STEPS]
-    return [f"{index + 1}. {name}: {status}" for index, name, status in reversed(list(newest))]
+    return [f"{index + 1}. {name}: {_(status)}" for index, name, status in reversed(list(newest))]
 
 
 def _tool_facts(decision: Decision, row: ExecutionTarget | None) -> _Texts:
     tool = _local_tool(decision, row)
     if tool is not None:
-        effect = _EFFECTS[tool.effect]
+        effect = _(_EFFECTS[tool.effect])
     elif row is not None and row.kind == TargetKind.DOCKER_RUNNER:
-        effect = "performed by the runner, once; what it changes is not known here"
+        effect = _("performed by the runner, once; what it changes is not known here")
     else:
-        effect = "a request that changes something in Continuity"
-    facts = [("Effect", effect)]
+        effect = _("a request that changes something in Continuity")
+    facts = [(_("Effect"), effect)]
     if row is not None:
         about = f"{row.kind}, {row.endpoint}" if row.endpoint else row.kind
-        facts.insert(0, ("Target", f"{row.name} ({about})"))
+        facts.insert(0, (_("Target"), f"{row.name} ({about})"))
     return facts
 
 
@@ -180,8 +188,8 @@ def _command_line(args: _Args) -> Iterator[CallPreview]:
         return
     set_env = [f"{name}={value}" for name, value in env.items()]
     argv = [*(["env", *set_env] if set_env else []), "bash", "-c", line]
-    about = f"in the folder {args.get('cwd', '.')} of the runner"
-    yield CallPreview("Command line", shlex.join(argv), about)
+    about = _("in the folder %(folder)s of the runner") % {"folder": args.get("cwd", ".")}
+    yield CallPreview(_("Command line"), shlex.join(argv), about)
 
 
 def _script(
@@ -190,8 +198,8 @@ def _script(
     name, more = args["scriptName"], args.get("args", [])
     scripts = find_script(workspace, name)
     lines = [shlex.join(one.argv(more if one.event == name else [])) for one in scripts]
-    about, basis = "as package.json has it now", scripts_digest(scripts)
-    yield CallPreview("Command line", "\n".join(lines), about, basis=basis)
+    about, basis = _("as package.json has it now"), scripts_digest(scripts)
+    yield CallPreview(_("Command line"), "\n".join(lines), about, basis=basis)
 
 
 def _diff(
@@ -201,12 +209,16 @@ def _diff(
     change = proposed_diff(workspace, tool.name, args, deadline=deadline)
     text = change.diff
     if len(text) > DIFF_MAX:
-        text, about = "", f"{len(text)} characters, more than {DIFF_MAX}: not shown"
+        length, text = len(text), ""
+        about = _("%(length)s characters, more than %(most)s: not shown") % {
+            "length": length,
+            "most": DIFF_MAX,
+        }
     else:
-        about = "against the file as it is now" if text else "the file would not change"
-    is_preview = args.get("dryRun") is True
-    about = f"{about}; this call writes nothing (dryRun)" if is_preview else about
-    yield CallPreview("Diff", text, about, is_diff=True, basis=change.basis)
+        about = _("against the file as it is now") if text else _("the file would not change")
+    if args.get("dryRun") is True:
+        about = _("%(about)s; this call writes nothing (dryRun)") % {"about": about}
+    yield CallPreview(_("Diff"), text, about, is_diff=True, basis=change.basis)
 
 
 def _snapshot(tool: Tool, workspace: ProjectWorkspace, args: _Args) -> Iterator[CallPreview]:
@@ -216,36 +228,40 @@ def _snapshot(tool: Tool, workspace: ProjectWorkspace, args: _Args) -> Iterator[
     at = datetime.fromtimestamp(snapshot.timestamp / 1000, UTC).isoformat(timespec="seconds")
     size, digest = _size(then), hashlib.sha256(then.encode()).hexdigest()
     lines = [
-        f"file: {snapshot.path}" if snapshot.existed else f"file: {snapshot.path} (did not exist)",
-        f"taken at: {at}",
-        f"size: {size}",
+        (_("file: %(path)s") if snapshot.existed else _("file: %(path)s (did not exist)"))
+        % {"path": snapshot.path},
+        _("taken at: %(at)s") % {"at": at},
+        _("size: %(size)s") % {"size": size},
         f"sha256: {digest}",
     ]
-    about = "the call returns this content and changes nothing"
+    about = _("the call returns this content and changes nothing")
     basis = snapshot_digest(snapshot, then)
-    yield CallPreview("Snapshot", "\n".join(lines), about, basis=basis)
+    yield CallPreview(_("Snapshot"), "\n".join(lines), about, basis=basis)
     added = [f"{snapshot.path} ({size})"] if now is None and not compared.error else []
-    replaced = [f"{snapshot.path} ({_size(now)} to {size})"] if now not in (None, then) else []
+    sizes = _("%(before)s to %(after)s") % {"before": _size(now), "after": size}
+    replaced = [f"{snapshot.path} ({sizes})"] if now not in (None, then) else []
     counts = [
-        f"files added: {len(added)} {' '.join(added)}".rstrip(),
-        f"files replaced: {len(replaced)} {' '.join(replaced)}".rstrip(),
-        "files removed: 0",
+        _("files added: %(files)s") % {"files": f"{len(added)} {' '.join(added)}".rstrip()},
+        _("files replaced: %(files)s")
+        % {"files": f"{len(replaced)} {' '.join(replaced)}".rstrip()},
+        _("files removed: %(files)s") % {"files": 0},
     ]
     if compared.error:
-        counts = [f"the file cannot be compared: {compared.error}"]
-    yield CallPreview("If it is written back", "\n".join(counts), "as the file is now")
+        counts = [_("the file cannot be compared: %(why)s") % {"why": compared.error}]
+    yield CallPreview(_("If it is written back"), "\n".join(counts), _("as the file is now"))
     if not compared.error:
-        yield from _shown_diff(unified_diff(snapshot.path, now, then), "against the file as it is")
+        diff = unified_diff(snapshot.path, now, then)
+        yield from _shown_diff(diff, _("against the file as it is"))
 
 
 def _size(text: str | None) -> str:
-    return f"{len((text or '').encode())} bytes"
+    return _("%(size)s bytes") % {"size": len((text or "").encode())}
 
 
 def _shown_diff(text: str, about: str) -> Iterator[CallPreview]:
     """Yield a diff, unless it is too long to be shown."""
     if text and len(text) <= DIFF_MAX:
-        yield CallPreview("Diff", text, about, is_diff=True)
+        yield CallPreview(_("Diff"), text, about, is_diff=True)
 
 
 _PREVIEWS: Mapping[str, Callable[[Tool, ProjectWorkspace, _Args], Iterator[CallPreview]]] = {

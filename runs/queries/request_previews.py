@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from artifacts.models import ArtifactUpload
 from decisions.authorization.decision_pages import CallPreview
 from decisions.authorization.policy_rules import list_rules_for_target
@@ -41,21 +43,25 @@ def previews_of_request(tool: str, args: _Args) -> Iterator[CallPreview]:
 
 def caller_name(principal_id: str) -> str:
     """Return a principal id, of a token with its name."""
-    kind, _, token_id = principal_id.partition(":")
+    kind, _colon, token_id = principal_id.partition(":")
     tokens = Token.objects.filter(id=token_id) if kind == "token" else Token.objects.none()
     name = tokens.values_list("name", flat=True).first()
-    return f"token {name} ({token_id})" if name else principal_id
+    if not name:
+        return principal_id
+    return _("token %(name)s (%(id)s)") % {"name": name, "id": token_id}
 
 
 def _delete(args: _Args, basis: str) -> Iterator[CallPreview]:
     row = _target(args)
-    yield CallPreview("Deleted target", _text(_lines_of(row)), _about(row), basis=basis)
+    yield CallPreview(_("Deleted target"), _text(_lines_of(row)), _about(row), basis=basis)
     rules = [
         f"{rule.verdict} {rule.tool}, scope {rule.scope} {rule.scope_id}".rstrip()
         + f" ({rule.key} v{rule.version}): {rule.reason}"
         for rule in list_rules_for_target(str(args["targetId"]))
     ]
-    yield CallPreview("Retired policy rules", "\n".join(rules), f"rules: {len(rules)}")
+    yield CallPreview(
+        _("Retired policy rules"), "\n".join(rules), _("rules: %(count)s") % {"count": len(rules)}
+    )
 
 
 def _replace(args: _Args, basis: str) -> Iterator[CallPreview]:
@@ -72,19 +78,19 @@ def _replace(args: _Args, basis: str) -> Iterator[CallPreview]:
         "config": _json(args.get("config", {})),
     }
     text = unified_diff(str(args["targetId"]), _text(before), _text(after))
-    yield CallPreview("Changed target", text, _about(row), is_diff=True, basis=basis)
+    yield CallPreview(_("Changed target"), text, _about(row), is_diff=True, basis=basis)
 
 
 def _probe(args: _Args, basis: str) -> Iterator[CallPreview]:
     row = _target(args)
-    about = f"{_about(row)}; GET /health and GET /tools are sent to it"
-    yield CallPreview("Probed target", _text(_lines_of(row)), about, basis=basis)
+    about = _("%(about)s; GET /health and GET /tools are sent to it") % {"about": _about(row)}
+    yield CallPreview(_("Probed target"), _text(_lines_of(row)), about, basis=basis)
 
 
 def _complete(args: _Args, basis: str) -> Iterator[CallPreview]:
     upload = _upload(args)
     if upload is None:
-        yield CallPreview("Upload", "", "it does not exist any more", basis=basis)
+        yield CallPreview(_("Upload"), "", _("it does not exist any more"), basis=basis)
         return
     lines = {
         "name": upload.name,
@@ -96,8 +102,8 @@ def _complete(args: _Args, basis: str) -> Iterator[CallPreview]:
         "announced at": upload.created_at.astimezone(UTC).isoformat(timespec="seconds"),
         "artifact": upload.artifact_id or "none yet",
     }
-    about = "bytes of exactly this size and digest become the artifact, others are refused"
-    yield CallPreview("Upload", _text(lines), about, basis=basis)
+    about = _("bytes of exactly this size and digest become the artifact, others are refused")
+    yield CallPreview(_("Upload"), _text(lines), about, basis=basis)
 
 
 _PREVIEWS: Mapping[str, Callable[[_Args, str], Iterator[CallPreview]]] = {
@@ -126,9 +132,11 @@ def _upload_digest(upload: ArtifactUpload | None) -> str:
 
 def _about(row: ExecutionTarget | None) -> str:
     if row is None:
-        return "it does not exist any more"
-    kind = f"{len(row.catalogue)} tools" if row.kind == TargetKind.DOCKER_RUNNER else "a folder"
-    return f"{kind}, version {row.version}"
+        return _("it does not exist any more")
+    if row.kind == TargetKind.DOCKER_RUNNER:
+        about = _("%(count)s tools, version %(version)s")
+        return about % {"count": len(row.catalogue), "version": row.version}
+    return _("a folder, version %(version)s") % {"version": row.version}
 
 
 def _lines_of(row: ExecutionTarget | None) -> dict[str, str]:

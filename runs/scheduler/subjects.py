@@ -41,9 +41,9 @@ def _fill_some() -> int:
         )
         for run in runs:
             run.subject = _subject_of(run)
-            columns = error_columns(run.error)
-            run.error_code, run.error_cause = columns["error_code"], columns["error_cause"]
-        Run.objects.bulk_update(runs, ["subject", "error_code", "error_cause"])
+            for name, value in error_columns(run.error).items():
+                setattr(run, name, value)
+        Run.objects.bulk_update(runs, ["subject", *error_columns(None)])
         RunTerms.objects.filter(run_id__in=[run.id for run in runs]).delete()
         RunTerms.objects.bulk_create([RunTerms(run_id=run.id, terms=terms_of(run)) for run in runs])
     return len(runs)

@@ -15,15 +15,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from runs.models import Run
+from runs.search.sites import site_of_error
 
 WORD_MAX = 40  # characters of a word that count
 WORDS_MAX = 600  # of a run: labels can be long
 ID_END = 8  # characters of an id that pages show
-Kind = Literal["error", "label", "principal", "template", "user", "workspace"]
+Kind = Literal["error", "label", "principal", "site", "template", "user", "workspace"]
 _MARKS: Mapping[str, str] = {
     "error": "e",
     "label": "l",
     "principal": "p",
+    "site": "s",
     "template": "t",
     "user": "u",
     "workspace": "w",
@@ -82,23 +84,34 @@ def terms_of(run: Run) -> str:
     ]
     words = dict.fromkeys(word for text in texts for word in words_to_store(text))
     terms = [*facets, *list(words)[:WORDS_MAX]]
-    return " ".join([*terms, *error_terms(run.error_code, run.error_cause)])
+    return " ".join([*terms, *error_terms(run.error_code, run.error_cause, run.error_site)])
 
 
-def error_terms(code: str, cause: str) -> list[str]:
+def error_terms(code: str, cause: str, site: str) -> list[str]:
     """Return the terms of a run's error: none without one."""
     if not code:
         return []
     codes = dict.fromkeys([code, *([cause] if cause else [])])
-    words = (word for text in codes for word in words_to_store(text))
-    return [*(facet("error", one) for one in codes), *dict.fromkeys(words)]
+    words = (word for text in (*codes, site) for word in words_to_store(text))
+    facets = [*(facet("error", one) for one in codes), *([facet("site", site)] if site else [])]
+    return [*facets, *dict.fromkeys(words)]
 
 
 def error_columns(error: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the columns by which failures are filtered and grouped, for a run's error."""
+    """Return the columns by which failures are filtered and grouped, for a run's error.
+
+    The cause of several failed pages is the code that most of them have.
+    """
     details = (error or {}).get("details") or {}
     code, cause = (error or {}).get("errorCode") or "", details.get("causeCode") or ""
-    return {"error_code": str(code)[:64], "error_cause": str(cause)[:64]}
+    codes = details.get("causeCodes")
+    if not cause and isinstance(codes, Mapping) and codes:
+        cause = max(codes, key=lambda one: codes[one])
+    return {
+        "error_code": str(code)[:64],
+        "error_cause": str(cause)[:64],
+        "error_site": site_of_error(error),
+    }
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:

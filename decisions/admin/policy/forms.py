@@ -15,9 +15,10 @@ from decisions.authorization.policy_rules import RuleFields
 from decisions.models import PolicyRule, RuleScope, RuleVerdict, Tenant, Token, Workspace
 from decisions.presentation.html import link_to
 from decisions.presentation.visible_text import visible
-from decisions.presentation.words import word
+from decisions.presentation.words import lazy_word, word
 
 _CHOOSE = ("", _("Choose…"))
+_ALL_CALLERS = _("all callers")
 EVERY_TARGET = "*"  # as people write it; a rule stores an empty target
 
 
@@ -27,7 +28,8 @@ class RuleForm(forms.Form):
     """
 
     verdict = forms.ChoiceField(
-        choices=[_CHOOSE, *RuleVerdict.choices], widget=UnfoldAdminSelectWidget
+        choices=[_CHOOSE, *((value, lazy_word(label)) for value, label in RuleVerdict.choices)],
+        widget=UnfoldAdminSelectWidget,
     )
     tool = forms.CharField(
         max_length=128,
@@ -89,7 +91,7 @@ class CallForm(forms.Form):
         super().__init__(*args, **options)
         self.fields["caller"].choices = [  # type: ignore[attr-defined]
             _CHOOSE,
-            *reversed(scope_choices("any other caller")),
+            *reversed(scope_choices(_("any other caller"))),
         ]
 
 
@@ -111,13 +113,14 @@ def named_in(query: dict[str, Any]) -> dict[str, str]:
     return {name: text for name, text in named.items() if text not in is_wide}
 
 
-def scope_choices(everywhere: str = "all callers") -> list[Any]:
+def scope_choices(everywhere: Any = _ALL_CALLERS) -> list[Any]:
     """Return the scopes of a rule: all callers, a tenant, a workspace or an agent."""
     tenants = [
         (f"tenant|{row.id}", visible(row.name)) for row in Tenant.objects.order_by("name")[:500]
     ]
     workspaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")[:500]
     tokens = Token.objects.filter(revoked_at__isnull=True).order_by("name")[:500]
+    token = word("token")
     return [
         ("everywhere|", everywhere),
         (_("Tenant"), tenants),
@@ -128,8 +131,8 @@ def scope_choices(everywhere: str = "all callers") -> list[Any]:
         (
             _("Agent"),
             [
-                ("agent|local", "local: agents on this machine, over stdio"),
-                *((f"agent|token:{row.id}", f"token {visible(row.name)}") for row in tokens),
+                ("agent|local", _("local: agents on this machine, over stdio")),
+                *((f"agent|token:{row.id}", f"{token} {visible(row.name)}") for row in tokens),
             ],
         ),
     ]

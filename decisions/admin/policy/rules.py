@@ -30,6 +30,7 @@ from decisions.errors import Refused
 from decisions.models import PolicyRule
 from decisions.presentation.formatting import shorten
 from decisions.presentation.html import TONES, code, moment, pill
+from decisions.presentation.refusals import refusal_text
 from decisions.presentation.visible_text import visible
 
 _LIST = "admin:decisions_policyrule_changelist"
@@ -172,7 +173,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
                 if review.is_agreed(request.POST):
                     return self._save(request, form, key)
             except Refused as refusal:
-                form.add_error(None, refusal.message)
+                form.add_error(None, refusal_text(refusal.message))
             else:
                 return TemplateResponse(request, _REVIEW, context | review.context(request.POST))
         return TemplateResponse(request, "admin/decisions/policyrule/form.html", context)
@@ -201,7 +202,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             try:
                 context |= tested_call(form.cleaned_data)
             except Refused as refusal:
-                form.add_error(None, refusal.message)
+                form.add_error(None, refusal_text(refusal.message))
         return TemplateResponse(request, "admin/decisions/policyrule/test.html", context)
 
     def retire_view(self, request: HttpRequest, key: str) -> HttpResponse:

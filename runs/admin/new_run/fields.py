@@ -11,10 +11,11 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from decisions.presentation.refusals import refusal_text
 from runs.admin.new_run.shapes import Shape
+from runs.admin.new_run.words import explained, label_of_choice, title_of
 
 NEW_ROW = "__row__"  # the number of a row in the copy that the page's script inserts
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 _MISSING_FIELD = re.compile(r'^"([^"]+)" is a required property$')
 
 
@@ -26,6 +27,7 @@ class InputField:
         key: its name in the posted form, as errors name it: `inputs.urls`.
         value: the text that it shows; a secret's is always empty.
         children: of a group its fields, of rows a group each.
+        choices: the values to choose from, with their labels.
         new_row: of rows, an empty one.
         is_open: whether an optional group is unfolded: it has a value or an error.
     """
@@ -41,7 +43,7 @@ class InputField:
     is_required: bool
     is_long: bool
     is_open: bool
-    choices: Sequence[str] = ()
+    choices: Sequence[tuple[str, str]] = ()
     minimum: Any = None
     maximum: Any = None
     max_length: Any = None
@@ -63,10 +65,10 @@ class FormFields:
         values: Mapping[str, Any],
         errors: Mapping[str, str],
         texts: Mapping[str, str],
-        key: str = "inputs",
+        template_id: str = "",
     ) -> None:
-        self._errors, self._texts = dict(errors), texts
-        self.fields = self._children(shape, values, key)
+        self._errors, self._texts, self._template_id = dict(errors), texts, template_id
+        self.fields = self._children(shape, values, "inputs")
         self.other_errors = list(self._errors.values())
 
     def _children(self, shape: Shape, values: Any, key: str) -> list[InputField]:
@@ -96,16 +98,16 @@ class FormFields:
         return InputField(
             key=key,
             name=name,
-            label=_WORDS.sub(" ", name).lower(),
+            label=title_of(self._template_id, key),
             kind=shape.kind,
-            help=str(schema.get("description", "")),
+            help=explained(str(schema.get("description", ""))),
             value=self._texts.get(key) or _text(shape, value),
             error=error,
             default=_default(shape),
             is_required=is_required,
             is_long=shape.is_long or (isinstance(value, str) and "\n" in value),
             is_open=is_filled or any(one.is_open for one in children),
-            choices=[str(one) for one in schema.get("enum", ())],
+            choices=[(str(one), label_of_choice(str(one))) for one in schema.get("enum", ())],
             minimum=schema.get("minimum"),
             maximum=schema.get("maximum"),
             max_length=schema.get("maxLength"),
@@ -122,7 +124,10 @@ class FormFields:
         if inner is None:
             return ""
         part, message = inner.removeprefix(start), self._errors.pop(inner)
-        return f"line {int(part) + 1}: {message}" if part.isdecimal() else f"{part}: {message}"
+        if part.isdecimal():
+            values = {"number": int(part) + 1, "message": message}
+            return _("line %(number)s: %(message)s") % values
+        return f"{part}: {message}"
 
 
 def errors_by_field(message: str, details: Mapping[str, Any]) -> dict[str, str]:
@@ -131,13 +136,14 @@ def errors_by_field(message: str, details: Mapping[str, Any]) -> dict[str, str]:
     if not isinstance(listed, list) or not listed:
         path, colon, text = message.partition(": ")
         is_path = path.startswith(("inputs", "options."))
-        return {path: text} if colon and is_path else {"": message}
+        at_field = colon and is_path
+        return {path: refusal_text(text)} if at_field else {"": refusal_text(message)}
     errors: dict[str, str] = {}
     for one in listed:
         path, text = str(one.get("path", "")), str(one.get("message", ""))
         if missing := _MISSING_FIELD.match(text):
             path, text = f"{path}.{missing.group(1)}", _("This field is required.")
-        errors.setdefault(path, text)
+        errors.setdefault(path, refusal_text(text))
     return errors
 
 
@@ -157,4 +163,5 @@ def _text(shape: Shape, value: Any) -> str:
 
 def _default(shape: Shape) -> str:
     default = shape.schema.get("default")
-    return "" if default is None else _text(shape, default)
+    text = "" if default is None else _text(shape, default)
+    return label_of_choice(text) if shape.kind == "choice" else text

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from decisions.errors import MalformedBody
+from decisions.presentation.refusals import refusal_text
 from decisions.validation.json_input import load_json
 from runs.admin.new_run.shapes import Shape
 
 ROWS_MAX = 1000
+_PLACE = re.compile(r"line (?P<line>\d+) column (?P<column>\d+)")
 _MISSING = object()
 _BOOLEANS = {"true": True, "false": False}
 
@@ -61,9 +66,17 @@ class PostedInputs:
         try:
             return load_json(text.encode("utf-8", "surrogatepass"))
         except MalformedBody as refusal:
-            self.errors[key] = refusal.message.replace("The body", "The text")
+            self.errors[key] = _problem(refusal.message)
             self.texts[key] = text
             return _MISSING
+
+
+def _problem(message: str) -> str:
+    """Return why a text is no JSON; of a syntax error, where it is."""
+    if place := _PLACE.search(message):
+        text = _("The text is not valid JSON: see line %(line)s, column %(column)s.")
+        return text % place.groupdict()
+    return refusal_text(message.replace("The body", "The text"))
 
 
 def _scalar(shape: Shape, text: str) -> Any:

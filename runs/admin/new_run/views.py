@@ -42,7 +42,8 @@ from runs.admin.new_run.options import (
 from runs.admin.new_run.posted import PostedInputs
 from runs.admin.new_run.prefill import inputs_of_run, without_secrets
 from runs.admin.new_run.shapes import shape_of
-from runs.admin.runs.columns import run_page
+from runs.admin.new_run.words import explained
+from runs.admin.runs.columns import run_page, template_name
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.task_templates.base import TaskTemplate
@@ -86,7 +87,15 @@ class NewRunViews:
     def choose_view(self, request: HttpRequest) -> HttpResponse:
         """Show the templates that can be run."""
         self._check_may_submit(request, "GET")
-        listed = [template for template in list_templates() if template.is_listed]
+        listed = [
+            {
+                "id": template.template_id,
+                "name": template_name(template.template_id),
+                "description": explained(template.description),
+            }
+            for template in list_templates()
+            if template.is_listed
+        ]
         return self._page(request, "choose.html", _("New run"), {"templates": listed})
 
     def new_run_view(self, request: HttpRequest, template_id: str) -> HttpResponse:
@@ -105,7 +114,8 @@ class NewRunViews:
         else:
             form = _first_form(template, source)
         title = _("Run again: %s") if source else _("New run: %s")
-        return self._page(request, "form.html", title % template.name, _form_context(request, form))
+        title = title % template_name(template_id)
+        return self._page(request, "form.html", title, _form_context(request, form))
 
     def _source(self, request: HttpRequest, template: TaskTemplate) -> Run | None:
         run_id = (request.POST if request.method == "POST" else request.GET).get("from", "")
@@ -210,11 +220,13 @@ def _form_context(request: HttpRequest, form: _Form) -> dict[str, Any]:
         if key in errors:
             options.errors[name] = errors.pop(key)
     shape = shape_of(form.template.inputs_schema)
-    fields = FormFields(shape, without_secrets(form.template, form.inputs), errors, form.texts)
+    shown = without_secrets(form.template, form.inputs)
+    fields = FormFields(shape, shown, errors, form.texts, form.template.template_id)
     rows = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")
     workspaces = list(rows[:WORKSPACES_SHOWN])
     return {
         "form": form,
+        "description": explained(form.template.description),
         "fields": [one for one in fields.fields if one.is_required],
         "more_fields": [one for one in fields.fields if not one.is_required],
         "other_errors": fields.other_errors,

@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from decisions.admin.acting import operator_of
 from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import Principal, as_trust
+from decisions.presentation.refusals import refusal_text
 from decisions.presentation.words import word
 from runs.admin.run_list.export import export_runs
 from runs.admin.runs.columns import run_page
@@ -64,7 +65,9 @@ def cancel_one(operator: Principal, run: Run) -> RunResult:
         result = cancel_run(principal=operator, run_id=run.id, reason="Canceled in the admin site.")
     except Refused as refusal:
         if run.ended_at is None:
-            return RunResult(run, messages.ERROR, f"{run.id}: {refusal.message}", run.id)
+            return RunResult(
+                run, messages.ERROR, f"{run.id}: {refusal_text(refusal.message)}", run.id
+            )
         # hidden from the API: it ended long ago
         return RunResult(
             run,
@@ -82,7 +85,10 @@ def retry_one(operator: Principal, run: Run) -> RunResult:
     try:
         retry = retry_run(principal=operator, run_id=run.id, include_past_ttl=True)
     except Refused as refusal:
-        text = _("%(id)s cannot be retried: %(why)s") % {"id": run.id, "why": refusal.message}
+        text = _("%(id)s cannot be retried: %(why)s") % {
+            "id": run.id,
+            "why": refusal_text(refusal.message),
+        }
         return RunResult(run, messages.ERROR, text, run.id)
     if retry.deduplicated:
         text = _("%(id)s was already retried as %(retry)s.") % {"id": run.id, "retry": retry.run_id}
@@ -101,7 +107,7 @@ def labelling(add: Mapping[str, str], remove: frozenset[str]) -> Action:
         try:
             is_changed = label_run(principal=operator, run=run, add=add, remove=remove)
         except Refused as refusal:
-            return RunResult(run, messages.ERROR, refusal.message, run.id)
+            return RunResult(run, messages.ERROR, refusal_text(refusal.message), run.id)
         if is_changed:
             return RunResult(run, messages.SUCCESS, gettext("The labels are changed."), run.id)
         return RunResult(run, messages.INFO, gettext("The run has these labels already."), run.id)
@@ -145,7 +151,9 @@ class BulkActions:
         try:
             add, remove = parse_changes(request.POST.get("label", ""))
         except InvalidInput as refusal:
-            messages.error(request, f"{refusal.message} " + gettext("Nothing was changed."))
+            messages.error(
+                request, f"{refusal_text(refusal.message)} " + gettext("Nothing was changed.")
+            )
             return redirect(request.get_full_path())
         return self._perform_all(request, queryset, labelling(add, remove), _("Label runs"))
 

@@ -13,7 +13,8 @@ from django.http import HttpRequest
 from decisions.admin.read_only import HasNextChangeList
 from decisions.models import Token
 from decisions.presentation.formatting import duration, short_id
-from decisions.presentation.visible_text import visible
+from decisions.presentation.markdown import plain_text
+from decisions.presentation.visible_text import revealed, visible
 from runs.admin.run_list.filters import ORDERS, OrderFilter, are_host_actions_shown
 from runs.admin.runs.columns import (
     done_percent,
@@ -22,6 +23,7 @@ from runs.admin.runs.columns import (
     label_chips,
     run_page,
     state_pill,
+    template_name,
 )
 from runs.models import ACTIVE, Run
 
@@ -94,10 +96,12 @@ def _row(run: Run, now: datetime, names: dict[str, str]) -> dict[str, Any]:
         "run": run,
         "url": run_page(run.id),
         "short_id": short_id(run.id),
-        "subject": visible(run.subject or run.template_id),
+        "subject": visible(run.subject or template_name(run.template_id)),
+        "template": template_name(run.template_id),
         "labels": labels[:LABELS_SHOWN],
         "more_labels": ", ".join(label["text"] for label in labels[LABELS_SHOWN:]),
         "state": state_pill(run),
+        "result": revealed(plain_text(run.result_summary)),
         "is_active": run.status in ACTIVE,
         "share": done_percent(run),
         "duration": duration(None if elapsed is None else worked),

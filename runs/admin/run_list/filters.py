@@ -130,6 +130,13 @@ class ErrorFilter(_FacetFilter):
     parameter_name = kind = "error"
 
 
+class SiteFilter(_FacetFilter):
+    """Filter by the host of the page that the run failed on."""
+
+    title = _("failed on")
+    parameter_name = kind = "site"
+
+
 class UserFilter(_FacetFilter):
     """Filter by the user for whom the run was submitted."""
 
@@ -274,6 +281,7 @@ FILTERS: tuple[type[admin.ListFilter], ...] = (
     UntilFilter,
     LabelFilter,
     ErrorFilter,
+    SiteFilter,
     CallerFilter,
     UserFilter,
     DurationFilter,

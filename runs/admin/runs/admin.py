@@ -45,7 +45,7 @@ from runs.admin.run_list.filters import FILTERS
 from runs.admin.run_list.pages import ListPages
 from runs.admin.run_list.saved_views import views_of
 from runs.admin.runs import compare, detail, questions, step_detail
-from runs.admin.runs.columns import run_page
+from runs.admin.runs.columns import run_page, template_name
 from runs.models import Run
 from runs.queries.evidence import EVIDENCE_NAME, export_evidence
 from runs.queries.run_search import find_runs
@@ -128,7 +128,7 @@ class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
         context = {
             **self.admin_site.each_context(request),
             "model_admin": self,
-            "title": detail.template_name(run.template_id),
+            "title": template_name(run.template_id),
             **self._detail(request, run),
         }
         return TemplateResponse(request, "admin/runs/run/page.html", context)

@@ -1,15 +1,17 @@
-"""What pages show of a run's state: status, progress, elapsed time."""
+"""What pages show of a run: its template, its status, its progress, its elapsed time."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
 from decisions.presentation.html import admin_url, pill, status_pill
 from decisions.presentation.visible_text import visible
 from runs.models import Run, RunStatus
 from runs.queries.run_search import waiting_runs as waiting_runs
+from runs.task_templates.registry import get_template
 
 WAITING = "waiting"
 
@@ -36,6 +38,12 @@ def elapsed_ms(run: Run, now: datetime | None = None) -> float | None:
         return None
     until = run.ended_at or now or datetime.now(UTC)
     return max(0.0, (until - run.started_at).total_seconds() * 1000)
+
+
+def template_name(template_id: str) -> str:
+    """Return a template's name in the page's language; its id if it is no longer installed."""
+    template = get_template(template_id)
+    return gettext(template.name) if template else template_id
 
 
 def run_page(run_id: str) -> str:

@@ -25,6 +25,7 @@ from runs.admin.runs.columns import (
     is_waiting,
     label_chips,
     state_pill,
+    template_name,
 )
 from runs.admin.runs.conversation import conversation, described, usage_figures
 from runs.admin.runs.player import moments, pictures_of
@@ -139,12 +140,6 @@ def _shares_page(run: Run) -> bool:
     """Return whether all steps of a run work on one page."""
     template = get_template(run.template_id)
     return template is not None and template.shares_page
-
-
-def template_name(template_id: str) -> str:
-    """Return a template's display name; its id if it is no longer installed."""
-    template = get_template(template_id)
-    return template.name if template else template_id
 
 
 def _caller(run: Run) -> dict[str, str]:

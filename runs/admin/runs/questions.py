@@ -14,6 +14,7 @@ from decisions.admin.decisions import inbox_parts
 from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import Principal
 from decisions.presentation.formatting import until
+from decisions.presentation.refusals import refusal_text
 from runs.admin.runs.columns import is_waiting, waiting_runs
 from runs.models import Run
 from runs.submission.answer import MESSAGE_MAX, answer_run
@@ -47,7 +48,7 @@ def submit_answer(request: HttpRequest, operator: Principal, run: Run) -> tuple[
             question_expires_at=posted_expiry(request),
         )
     except Refused as refusal:
-        return messages.WARNING, _("Not answered: %(why)s") % {"why": refusal.message}
+        return messages.WARNING, _("Not answered: %(why)s") % {"why": refusal_text(refusal.message)}
     return messages.SUCCESS, _("%(id)s is answered and continues.") % {"id": run.id}
 
 

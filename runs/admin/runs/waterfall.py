@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from decisions.presentation.formatting import duration
 from runs.admin.runs.waits import Wait
 from runs.models import RunStep, StepStatus
@@ -290,7 +292,7 @@ def _label_of(name: str, host: str) -> str:
     """Return the name without the common origin; http://h:1 is not the origin of http://h:12/."""
     if not host or host not in name:
         return name
-    before, _, rest = name.partition(host)
+    before, _host, rest = name.partition(host)
     return before + (rest or "/") if rest[:1] in ("", "/") else name
 
 
@@ -322,9 +324,9 @@ def _round_up(least_ms: float) -> float:
 def _label(milliseconds: float) -> str:
     seconds = milliseconds / 1000
     if abs(seconds) < 60:
-        return f"{seconds:g} s"
+        return _("%(s)s s") % {"s": f"{seconds:g}"}
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d} min" if rest else f"{minutes} min"
+    return _("%(min)s min") % {"min": f"{minutes}:{rest:02d}" if rest else minutes}
 
 
 def _ms(span: timedelta) -> float:

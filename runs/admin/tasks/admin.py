@@ -35,6 +35,7 @@ from decisions.errors import InvalidInput, Refused
 from decisions.identity.principals import Principal, admin_principal, ensure_workspace
 from decisions.presentation.formatting import short_id
 from decisions.presentation.html import link_to, moment
+from decisions.presentation.refusals import refusal_text
 from runners.own_browsers import own_browsers
 from runners.plugin.pairing.selectors import is_connected
 from runners.targets.targets import Caller
@@ -191,7 +192,9 @@ class TaskAdmin(ReadOnlyAdmin):
             )
         except Refused as refusal:
             self.message_user(
-                request, _("Not created: %(why)s") % {"why": refusal.message}, messages.ERROR
+                request,
+                _("Not created: %(why)s") % {"why": refusal_text(refusal.message)},
+                messages.ERROR,
             )
             return redirect(reverse("admin:runs_task_changelist"))
         return redirect(task_page(task["taskId"]))
@@ -208,7 +211,7 @@ class TaskAdmin(ReadOnlyAdmin):
             except Refused as refusal:
                 if is_script:
                     return JsonResponse(refusal.as_dict(), status=refusal.http_status)
-                self.message_user(request, refusal.message, messages.ERROR)
+                self.message_user(request, refusal_text(refusal.message), messages.ERROR)
             return JsonResponse({"ok": True}) if is_script else redirect(task_page(task.id))
 
         return view

@@ -133,6 +133,40 @@ def test_failures_are_grouped_by_cause_with_their_number_trend_and_runs(
     assert week["total"] == 6
 
 
+def test_yesterdays_failures_of_a_site_are_one_group(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
+    noon = datetime.now(UTC).replace(hour=12) - timedelta(days=1)
+    late = {"errorCode": "NAVIGATION_TIMEOUT", "message": "Too late."}
+    gone = {"errorCode": "STEP_EXECUTION_FAILED", "message": "Gone."}
+    for url in ("https://shop.example/1", "https://shop.example/2", "https://other.example/"):
+        make_run(status="failed", error={**late, "details": {"url": url}}, created_at=noon)
+    pages = [{"url": "https://shop.example/3"}, {"url": "https://shop.example/4"}]
+    details = {"items": pages, "causeCodes": {"PAGE_CRASHED": 1, "PAGE_GONE": 3}}
+    make_run(
+        status="failed",
+        template_id="agent_task",
+        error={**gone, "details": details},
+        result_summary="0 of 4 pages read",
+        created_at=noon + timedelta(hours=1),
+    )
+    make_run(status="failed", error=late, created_at=noon + timedelta(days=1))
+    page = superuser_client.get(LIST + "failures/?time=yesterday&by=site")
+    shop, other = page.context["groups"]
+    assert (shop["cause"], shop["group"].number) == ("shop.example", 3)
+    assert shop["shares"] == [("NAVIGATION_TIMEOUT", 2), ("PAGE_GONE", 1)]
+    assert (shop["message"], "0 of 4" in page.content.decode()) == ("Gone.", False)
+    assert superuser_client.get(shop["url"]).context["cl"].result_count == 3
+    assert (other["cause"], other["group"].number) == ("other.example", 1)
+    by_cause = superuser_client.get(LIST + "failures/?time=yesterday").context["groups"]
+    assert [(row["cause"], row["shares"]) for row in by_cause] == [
+        ("NAVIGATION_TIMEOUT", [("shop.example", 2), ("other.example", 1)]),
+        ("PAGE_GONE", [("shop.example", 1)]),
+    ]
+    listed = superuser_client.get(f"{LIST}?time=yesterday").context["cl"]
+    assert listed.result_count == 4
+
+
 def test_the_page_of_failures_takes_as_many_queries_for_many_runs(
     superuser_client: Client,
     make_run: Callable[..., Run],

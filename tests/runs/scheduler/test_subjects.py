@@ -10,7 +10,8 @@ from runs.scheduler.subjects import fill_in_subjects
 
 
 def test_a_run_without_a_subject_gets_one_and_is_found(make_run: Callable[..., Run]) -> None:
-    error = {"errorCode": "STEP_EXECUTION_FAILED", "details": {"causeCode": "PAGE_GONE"}}
+    details = {"causeCode": "PAGE_GONE", "url": "https://a.de/x"}
+    error = {"errorCode": "STEP_EXECUTION_FAILED", "details": details}
     old = make_run(
         subject=None,
         template_id="batch_extract_pages",
@@ -19,11 +20,13 @@ def test_a_run_without_a_subject_gets_one_and_is_found(make_run: Callable[..., R
         error=error,
         error_code="",
         error_cause="",
+        error_site="",
     )
     RunTerms.objects.filter(run=old).delete()
     assert (fill_in_subjects(), fill_in_subjects()) == (1, 0)
     old.refresh_from_db()
     assert (old.subject, old.error_code) == ("a.de/x", "STEP_EXECUTION_FAILED")
+    assert old.error_site == "a.de"
     assert list(find_runs(Run.objects.all(), "a.de page_gone")) == [old]
 
 

@@ -27,7 +27,8 @@ from runners.targets.workspaces import open_workspace
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.snapshots import list_snapshots
 from runners.workspace.writing.write_text import write_text
-from runs.models import Run, Webhook, WebhookDelivery, Worker
+from runs.models import Run, RunStep, Webhook, WebhookDelivery, Worker
+from runs.task_templates.registry import list_templates
 from tests.support.decisions.continuity import FORECAST, create_decision
 
 LONG = "a-name-that-is-much-longer-than-the-column-of-a-phone-" + "x" * 60
@@ -106,6 +107,7 @@ class RowsOfEveryKind:
             tool="submit_form",
             target_id=f"target_{number}",
             run_id=self.run.id,
+            step_index=1,
             arguments={"text": LONG},
             created_at=self.now,
             **self.of_workspace,
@@ -239,6 +241,29 @@ def public_pages() -> list[str]:
         if confirmation is not None:
             links.append(confirmation_link(confirmation))
     return ["/admin/login/", "/admin/once/used/", "/confirm/cnf_1/wrong", "/api/docs", *links]
+
+
+def pages_of_runs() -> list[str]:
+    """Return the addresses of the form of each template, and of the pages about each run: the run,
+    its steps, its comparison, its decisions, its failures by site.
+    """
+    forms = [
+        reverse("admin:runs_run_new", args=[template.template_id])
+        for template in list_templates()
+        if template.is_listed and not template.template_id.startswith("test_")
+    ]
+    runs = [reverse("admin:runs_run_change", args=[run.pk]) for run in Run.objects.all()]
+    compared = [f"{reverse('admin:runs_run_compare')}?a={run.pk}" for run in Run.objects.all()]
+    steps = [
+        reverse("admin:runs_run_step", args=[step.run_id, step.index])
+        for step in RunStep.objects.all()
+    ]
+    decisions = [
+        reverse("admin:decisions_decision_change", args=[one.pk])
+        for one in of_decisions.Decision.objects.all()
+    ]
+    sites = f"{reverse('admin:runs_run_failures')}?by=site"
+    return [*forms, *runs, *compared, *steps, *decisions, sites]
 
 
 def _row_pages() -> Iterator[str]:
