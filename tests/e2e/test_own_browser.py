@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -21,8 +22,13 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.decisions.confirmations import answer_confirmation
-from tests.support.plugin.extension_browser import extension_browser, find_full_chromium
+from tests.support.plugin.extension_browser import (
+    ExtensionBrowser,
+    extension_browser,
+    find_full_chromium,
+)
 from tests.support.plugin.extension_fixtures import RECONNECT
+from tests.support.plugin.visible_page import overlay_texts
 from tests.support.runners.protocol_browser import pair_browser
 from tests.support.runs.waiting import wait_until
 
@@ -41,8 +47,8 @@ SHOP = """<!doctype html><title>Shop</title><h1>Shop</h1><p>Tea and coffee.</p>
 
 
 @pytest.fixture
-def paired_extension(api: httpx.Client, web: str, tmp_path: Path) -> Iterator[str]:
-    """Run a Chromium with the extension that the caller of `api` paired; yield its clientId."""
+def paired_extension(api: httpx.Client, web: str, tmp_path: Path) -> Iterator[ExtensionBrowser]:
+    """Run a Chromium with the extension that the caller of `api` paired."""
     if find_full_chromium() is None:
         pytest.skip("There is no full Chromium, which extensions need.")
     ticket = api.post("/api/v1/plugin/ticket", json={}).json()["ticket"]
@@ -54,7 +60,7 @@ def paired_extension(api: httpx.Client, web: str, tmp_path: Path) -> Iterator[st
         browser.evaluate(RECONNECT)
         about = f"/api/v1/plugin/clients/{paired['clientId']}"
         wait_until(lambda: api.get(about).json()["connected"])
-        yield paired["clientId"]
+        yield browser
 
 
 def number_of(request: Any, label: str) -> int:
@@ -70,7 +76,7 @@ def test_an_agent_buys_in_a_real_browser_after_two_confirmations(
     worker: WorkerProcess,
     agent_settings: Any,
     project: Path,
-    paired_extension: str,
+    paired_extension: ExtensionBrowser,
 ) -> None:
     url = page_server.add("/shop", SHOP)
     page_server.add("/bought", lambda query: PageResponse(b"<title>Thanks</title>Bought."))
@@ -97,6 +103,10 @@ def test_an_agent_buys_in_a_real_browser_after_two_confirmations(
     run = execute_run(run.id, worker)
     assert 'button "Buy" submits' in run.waiting_for["question"], run.error
     assert page_server.hits["/bought"] == 0
+    page = paired_extension.page(url)
+    approval = f"Continuity waits for your approval: submit a form on {urlsplit(url).netloc}"
+    wait_until(lambda: approval in overlay_texts(page))
+    page.close()
     answer_confirmation(run)
     run = execute_run(run.id, worker)
     assert (run.status, run.error) == ("succeeded", None)
@@ -109,7 +119,10 @@ def test_an_agent_buys_in_a_real_browser_after_two_confirmations(
 
 
 def test_a_batch_is_read_in_a_real_browser(
-    page_server: PageServer, api: httpx.Client, worker: WorkerProcess, paired_extension: str
+    page_server: PageServer,
+    api: httpx.Client,
+    worker: WorkerProcess,
+    paired_extension: ExtensionBrowser,
 ) -> None:
     page = "<title>P{0}</title><h1>H{0}</h1>Text {0}."
     urls = [page_server.add(f"/page{number}", page.format(number)) for number in "12"]
@@ -119,5 +132,5 @@ def test_a_batch_is_read_in_a_real_browser(
     run = execute_run(submitted["runId"], worker)
     assert (run.status, run.error) == ("succeeded", None)
     items = run.result["items"]
-    assert [one["title"] for one in items] == ["P1", "P2"]
+    assert [(one["title"], one["pageType"]) for one in items] == [("P1", "page"), ("P2", "page")]
     assert all(f"Text {number}." in str(one["content"]) for number, one in enumerate(items, 1))

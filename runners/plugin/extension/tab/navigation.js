@@ -7,6 +7,7 @@ const GRACE_MS = 100;
 const POLL_MS = 30;
 const COMMIT_MS = 2000;
 export const ERROR_PAGE = /^chrome-error:/;
+const EMPTY_PAGE = "about:blank";
 const SHOWN = ["Page.frameNavigated", "Page.navigatedWithinDocument"];
 const ENDED = "Page.frameStoppedLoading";
 const HISTORY = new Set([...SHOWN, ENDED]);
@@ -72,11 +73,12 @@ async function shownDocument(tabId) {
 }
 
 // Resolves at the end of the next navigation of the tab: with "" if it leads to a document, else with the browser's error.
-// Leaving a document that has not loaded completely is an error of that document, `left`, and not of the navigation.
+// What is about the document that is left, `left`, is not of this navigation: that its loading was aborted, or that the empty
+// page of a new tab was shown.
 function nextNavigation(tabId, left, ms) {
   const { onCommitted, onErrorOccurred } = chrome.webNavigation;
   return new Promise((resolve) => {
-    const isOfLeft = ({ error, documentId }) => Boolean(error && documentId) && documentId === left;
+    const isOfLeft = ({ documentId, url }) => url === EMPTY_PAGE || (documentId !== undefined && documentId === left);
     const listen = (details) => details.tabId === tabId && details.frameId === 0 && !isOfLeft(details) && end(details.error ?? "");
     const end = (error) => {
       onCommitted.removeListener(listen);
