@@ -10,6 +10,7 @@ from tests.support.browser.page_server import PageServer, html
 from tests.support.plugin.extension_browser import ExtensionBrowser
 from tests.support.plugin.extension_fixtures import ExtensionTask
 from tests.support.plugin.extension_server import ExtensionServer
+from tests.support.runs.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 pytest_plugins = [
@@ -158,6 +159,9 @@ def test_the_products_own_pages_are_refused(
     assert error["code"] == "INVALID_TARGET"
     framed = page_server.add("/framed", f"<title>F</title><iframe src='{own}/x'></iframe>")
     extension_task.start(framed)
+    frames = f"chrome.webNavigation.getAllFrames({{tabId: {extension_task.tab_id}}})"
+    is_framed = f"{frames}.then((all) => all.some(({{url}}) => url.startsWith('{own}')))"
+    wait_until(lambda: bool(extension_task.browser.evaluate(is_framed)))
     assert extension_task.error("observe")["code"] == "INVALID_TARGET"
 
 
