@@ -160,7 +160,7 @@ def test_a_tool_is_listed_once_on_a_page_opened_during_the_run(
     open_task(visitor, task_id)
     # The page received the event log again.
     visitor.wait_for(".chat-message[data-role=assistant] >> text=pressed")
-    tools = visitor.texts("[data-chat-tools] li")
+    tools = visitor.texts("[data-chat-tools] li > .cty-mono")
     gate.touch()
     work_thread.join(30)
     assert tools == ["browser_click"]

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from decisions.admin.filters import workspace_label
 from decisions.errors import InvalidInput
 from decisions.models import Workspace
+from decisions.presentation.refusals import refusal_text
 from runs.models import Run, Webhook
 from runs.search.labels import parse_labels
 from runs.submission.validation import LABELS, OUTPUT_SCHEMA
@@ -53,7 +54,8 @@ class FormOptions:
         try:
             return parse_labels(",".join(filter(None, lines))) if any(lines) else {}
         except InvalidInput as refusal:
-            self.errors["labels"] = refusal.message.removeprefix("label").lstrip(":. ")
+            message = refusal.message.removeprefix("label").lstrip(":. ")
+            self.errors["labels"] = refusal_text(message)
             return {}
 
     def _checked_timeout_ms(self) -> int:

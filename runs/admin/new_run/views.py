@@ -30,6 +30,7 @@ from decisions.identity.principals import (
     ensure_workspace,
 )
 from decisions.models import Workspace
+from decisions.presentation.refusals import refusal_text
 from decisions.validation.json_input import load_json
 from runs.admin.new_run.fields import FormFields, errors_by_field
 from runs.admin.new_run.options import (
@@ -194,7 +195,7 @@ def _submit(request: HttpRequest, form: _Form) -> str | None:
             again_of=form.source.id if form.source else None,
         )
     except SessionNotFound as refusal:
-        form.errors = {"sessionId": refusal.message}
+        form.errors = {"sessionId": refusal_text(refusal.message)}
     except Refused as refusal:
         form.errors = errors_by_field(refusal.message, refusal.details)
     except (TypeError, ValueError):  # orjson: a surrogate, or an integer beyond 64 bits

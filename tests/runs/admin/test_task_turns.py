@@ -10,6 +10,9 @@ import pytest
 from django.test import Client
 
 from decisions.identity.principals import Principal
+from runs.agent.first_call import refused_event_data
+from runs.conversations.log import append_events
+from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
@@ -89,3 +92,16 @@ def test_an_action_of_a_task_is_posted(
     make_task_row("ongoing")
     answer = superuser_client.get(f"/admin/runs/task/{action}/")
     assert (answer.status_code, answer["Allow"]) == (405, "POST")
+
+
+def test_a_refused_call_is_among_the_tools_of_the_task_with_its_code(
+    superuser_client: Client, make_task_row: Callable[..., Task]
+) -> None:
+    make_task_row("completed", {"status": "succeeded", "result": {}})
+    call = {"id": "c1", "name": "execute_command", "args": {"command": "ls"}, "code": "E_X"}
+    append_events("task_1", [NewEvent("toolUsed", refused_event_data(call) | {"runId": "run_1"})])
+    page = superuser_client.get("/admin/runs/task/task_1/change/").content.decode()
+    (line,) = page.split("data-chat-tools>")[1].split("</ol>")[0].split("<li")[1:]
+    for text in ('data-ok="no"', 'data-tone="failed"', ">execute_command<", ">ls<", ">E_X<"):
+        assert text in line, text
+    assert Task.objects.get().used_browser is False
