@@ -134,3 +134,19 @@ def test_a_batch_is_read_in_a_real_browser(
     items = run.result["items"]
     assert [(one["title"], one["pageType"]) for one in items] == [("P1", "page"), ("P2", "page")]
     assert all(f"Text {number}." in str(one["content"]) for number, one in enumerate(items, 1))
+
+
+def test_the_tab_of_a_canceled_batch_is_closed_in_a_real_browser(
+    page_server: PageServer, api: httpx.Client, worker: WorkerProcess, paired_extension: str
+) -> None:
+    def cancel(query: str) -> PageResponse:
+        assert api.post(f"/api/v1/runs/{submitted['runId']}/cancel", json={}).is_success
+        return PageResponse(b"<title>Late</title>")
+
+    urls = [page_server.add("/first", "<title>First</title>"), page_server.add("/late", cancel)]
+    inputs = {"urls": urls, "targetId": "plugin"}
+    call = {"templateId": "batch_extract_pages", "inputs": inputs, "options": {"mode": "async"}}
+    submitted = api.post("/api/v1/runs", json=call).json()
+    assert execute_run(submitted["runId"], worker).status == "canceled"
+    snapshot = f"/api/v1/plugin/clients/{paired_extension}/snapshot"
+    wait_until(lambda: page_server.url("/") not in str(api.get(snapshot).json()["state"]["tabs"]))

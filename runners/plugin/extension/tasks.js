@@ -9,6 +9,7 @@ const MAX_TABS = 20;
 const ENDED = new Set(["completed", "error", "removed"]);
 const RESTING = new Set(["created", "ongoing", "takeover"]); // no run works in the tabs: the debugger is not needed
 const REST_MS = 30_000; // in case that the work goes on
+const LEFT_MS = 30_000; // the server waits so long for an action that still runs
 const GROUP_COLOR = "blue";
 const TITLE_LIMIT = 60;
 
@@ -23,6 +24,7 @@ export class Tasks {
     this.isTakenOver = () => false;
     this.isWorking = () => false; // whether an action of the task is running
     this.resting = new Map(); // taskId → timer
+    this.left = new Map(); // taskId → [tabId] of a task that has just ended
     this.onTabAdded = () => {};
     this.ready = this._load();
     cdp.onEvent((tabId, method, params) => this.live.get(tabId)?.onEvent(method, params));
@@ -115,7 +117,16 @@ export class Tasks {
     delete this.records[taskId];
     await this.save();
     await Promise.all(tabIds.map((tabId) => this._release(tabId)));
-    if (close && tabIds.length) await this.tabs.remove(tabIds).catch(() => {});
+    const closed = close ? [...tabIds, ...await this._takeLeft(taskId)] : [];
+    if (closed.length) await this.tabs.remove(closed).catch(() => {});
+  }
+
+  // Return the tabs that a task left when it ended just now, without those that the person looks at.
+  async _takeLeft(taskId) {
+    const tabIds = this.left.get(taskId) ?? [];
+    this.left.delete(taskId);
+    const tabs = await Promise.all(tabIds.map((tabId) => this.tabs.get(tabId).catch(() => null)));
+    return tabs.filter((tab) => tab && !tab.active).map(({ id }) => id);
   }
 
   // Close one tab of the task.
@@ -124,11 +135,14 @@ export class Tasks {
     await this._removed(tabId);
   }
 
-  // Follow the task's status on the server; a task that has ended leaves its tabs to the person.
+  // Follow the task's status on the server. A task that has ended leaves its tabs to the person; for a moment, task_stop may
+  // still close them, which the server sends after the end of a batch that was canceled.
   async setStatus(taskId, status, title) {
     const record = this.records[taskId];
     if (!record) return;
     if (ENDED.has(status)) {
+      if (record.status !== "takeover") this.left.set(taskId, this.tabsOf(taskId));
+      setTimeout(() => this.left.delete(taskId), LEFT_MS);
       await this.end(taskId);
       return;
     }
