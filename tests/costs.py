@@ -32,7 +32,8 @@ KINDS = (
     ("Playwright's driver", ("playwright/driver",)),
     ("PostgreSQL", ("postgres",)),
     ("Redis", ("redis-server", "valkey-server")),
-    ("the product's processes", ("manage.py", "celery")),
+    # The fork server's command line is that of its children too.
+    ("the product's processes", ("manage.py", "celery", "tests.faults.fork_server")),
     # pytest-xdist starts its workers with this line.
     ("test workers", ("exec(eval(sys.stdin.readline()))", "pytest")),
     ("other Python processes", ("python",)),

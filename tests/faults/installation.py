@@ -7,8 +7,6 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +23,7 @@ from runs.lifecycle.slots import ensure_slots
 from runs.models import Run, Worker
 from runs.queue import wakeups
 from runs.submission.services import submit_run
+from tests.faults.forked_process import ForkedProcess
 from tests.faults.invariants import broken_invariants
 from tests.services import RedisServer
 from tests.support.runs.unusual_values_template import UnusualValues
@@ -46,16 +45,7 @@ class Process:
 
     def __init__(self, arguments: list[str], env: dict[str, str], log: Path) -> None:
         self.log = log
-        with log.open("wb") as file:
-            self.popen = subprocess.Popen(
-                [sys.executable, "manage.py", *arguments],
-                cwd=ROOT,
-                env=env,
-                stdout=file,
-                stderr=file,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+        self.popen = ForkedProcess(arguments, env, log)
         self.pid = self.popen.pid
 
     def send_signal(self, number: signal.Signals) -> None:
