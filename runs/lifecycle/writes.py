@@ -128,7 +128,8 @@ def _assignments(change: Transition, now: datetime) -> Sql:
 
 def _error_columns(change: Transition) -> dict[str, str]:
     """Return the columns of a run's error beside the error itself."""
-    return error_columns(change.values["error"]) if change.values.get("error") else {}
+    error = change.values.get("error")
+    return error_columns(error, change.run.subject or "") if error else {}
 
 
 def _terms(change: Transition) -> Iterator[Sql]:

@@ -69,7 +69,8 @@ class Run(models.Model):
             a run that an older version submitted, until the scheduler fills it in.
         labels: the caller's labels by name; None without any.
         error_code, error_cause: `errorCode` and `details.causeCode` of its error; else empty.
-        error_site: the host of the page that it failed on (`runs.search.sites`); else empty.
+        error_site: the host of the page that it failed on, else that its subject begins with
+            (`runs.search.sites`); else empty.
         again_of: the run that a person submitted again as this one, perhaps with other inputs.
         hidden_at: when it passed RUN_TTL_MS: from then on only the admin shows it.
     """

@@ -41,7 +41,7 @@ def _fill_some() -> int:
         )
         for run in runs:
             run.subject = _subject_of(run)
-            for name, value in error_columns(run.error).items():
+            for name, value in error_columns(run.error, run.subject).items():
                 setattr(run, name, value)
         Run.objects.bulk_update(runs, ["subject", *error_columns(None)])
         RunTerms.objects.filter(run_id__in=[run.id for run in runs]).delete()

@@ -1,4 +1,4 @@
-"""The site of a failure: the host of the page that a run failed on."""
+"""The site of a failure: the host of the page that a run failed on, or is about."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 SITE_MAX = 100  # characters
+_HOST = re.compile(
+    r"(?:(?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*|localhost|\d+(?:\.\d+){3})(?::\d+)?(?=[/ ,]|$)",
+    re.IGNORECASE,
+)
 _URL = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
 
 
@@ -30,6 +34,12 @@ def site_of_error(error: Mapping[str, Any] | None) -> str:
         return hosts.most_common(1)[0][0]
     step = _URL.search(str(error.get("name") or ""))
     return _host(step[0]) if step else ""
+
+
+def site_of_subject(subject: str) -> str:
+    """Return the host that a run's subject begins with, as in `shop.example/orders`; else empty."""
+    found = _HOST.match(subject)
+    return found[0].lower()[:SITE_MAX] if found else ""
 
 
 def _host(url: object) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from runs.models import Run
-from runs.search.sites import site_of_error
+from runs.search.sites import site_of_error, site_of_subject
 
 WORD_MAX = 40  # characters of a word that count
 WORDS_MAX = 600  # of a run: labels can be long
@@ -97,7 +97,7 @@ def error_terms(code: str, cause: str, site: str) -> list[str]:
     return [*facets, *dict.fromkeys(words)]
 
 
-def error_columns(error: Mapping[str, Any] | None) -> dict[str, str]:
+def error_columns(error: Mapping[str, Any] | None, subject: str = "") -> dict[str, str]:
     """Return the columns by which failures are filtered and grouped, for a run's error.
 
     The cause of several failed pages is the code that most of them have.
@@ -110,7 +110,7 @@ def error_columns(error: Mapping[str, Any] | None) -> dict[str, str]:
     return {
         "error_code": str(code)[:64],
         "error_cause": str(cause)[:64],
-        "error_site": site_of_error(error),
+        "error_site": site_of_error(error) or (site_of_subject(subject) if error else ""),
     }
 
 

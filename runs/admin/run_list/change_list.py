@@ -44,6 +44,7 @@ class RunChangeList(HasNextChangeList):
         """Read the requested page."""
         super().get_results(request)
         self.are_host_actions_shown = are_host_actions_shown(request)
+        self.may_operate = request.user.has_perm("runs.change_run")
 
     def filters(self) -> dict[str, dict[str, Any]]:
         """Return the filters by parameter: the value, and the choices of those that have some."""

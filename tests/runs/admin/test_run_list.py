@@ -120,6 +120,29 @@ def test_filters_return_only_matching_runs(
     assert len(ids_in(superuser_client, "?time=hour")) == 4
 
 
+def test_an_empty_list_says_what_fills_it_or_that_no_run_matches(
+    superuser_client: Client, staff_client: Callable[..., Client], make_run: Callable[..., Run]
+) -> None:
+    page = superuser_client.get(LIST).content.decode()
+    assert "No runs yet" in page
+    assert page.count('href="/admin/runs/run/new/"') == 2
+    reader = staff_client("runs.view_run").get(LIST).content.decode()
+    assert "No runs yet" in reader
+    assert 'href="/admin/runs/run/new/"' not in reader
+    make_run()
+    for query in ("?error=NOPE", "?q=nothing"):
+        assert "No runs match" in superuser_client.get(LIST + query).content.decode()
+
+
+def test_the_result_is_shown_without_the_marks_of_markdown(
+    superuser_client: Client, make_run: Callable[..., Run]
+) -> None:
+    make_run(status="succeeded", result_summary="The **best** is [A](https://a.example/x).")
+    page = superuser_client.get(LIST).content.decode()
+    assert ">The best is A.</span>" in page
+    assert "**" not in page
+
+
 def test_a_failed_run_shows_its_code_and_a_waiting_one_its_status(
     superuser_client: Client, make_run: Callable[..., Run]
 ) -> None:
