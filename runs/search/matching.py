@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import BooleanField, F, Func, QuerySet, Value
 
 from runs.models import Run, RunTerms
 
-FEW = 20_000  # runs whose rows can all be read and sorted in a fraction of a second
-ADDED_MEANWHILE = 100  # runs that may be submitted between counting and reading
+FEW = 5_000  # runs whose rows can all be read and sorted in a fraction of a second
 # The names and expressions of migration 0020.
 _POSTGRESQL = "(array_to_tsvector(string_to_array(%(expressions)s::tsquery)"
 _SQLITE = "(%(expressions)s)"
@@ -29,17 +28,26 @@ def matching(runs: QuerySet[Run], groups: Sequence[Sequence[Term]]) -> QuerySet[
     """Return the runs that have at least one term of each group.
 
     PostgreSQL cannot estimate how many runs have a rare term, and would read all runs, the newest
-    first, until enough of them have it. So on PostgreSQL this counts them up to FEW: few ones are
-    read by the index of terms first, which a LIMIT enforces, and the LIMIT is the estimate of their
-    number; many are soon among the newest.
+    first, until enough of them have it. So on PostgreSQL this reads the ids of up to FEW runs by
+    the index of terms: few ones are the condition, many are soon among the newest.
     """
     if not groups:
         return runs
-    found = RunTerms.objects.filter(_condition(groups)).order_by()
-    ids = found.values("run_id")
-    if connection.vendor == "postgresql" and (number := found[: FEW + 1].count()) <= FEW:
-        ids = ids[: number + ADDED_MEANWHILE]
-    return runs.filter(id__in=ids)
+    found = RunTerms.objects.filter(_condition(groups)).order_by().values_list("run_id", flat=True)
+    if connection.vendor == "postgresql" and len(ids := _read_by_index(found[: FEW + 1])) <= FEW:
+        return runs.filter(id__in=ids) if ids else runs.none()
+    return runs.filter(id__in=found.values("run_id"))
+
+
+def _read_by_index(ids: QuerySet[RunTerms, str]) -> list[str]:
+    """Return the ids that the index of terms finds; with a limit PostgreSQL would rather read the
+    table, in the hope to find enough rows soon, and if there are none it reads all.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        found = list(ids)
+        cursor.execute("SET LOCAL enable_seqscan TO DEFAULT")
+    return found
 
 
 def _condition(groups: Sequence[Sequence[Term]]) -> Func:

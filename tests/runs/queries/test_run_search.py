@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 
 from decisions.identity.principals import Principal
 from runs.models import HOST_ACTION, Run, RunTerms
 from runs.queries.run_lists import list_runs, list_runs_of_call
 from runs.queries.run_search import find_runs
+from runs.search import matching
 from runs.submission.labels import label_run
 from runs.submission.services import cancel_run, submit_run
 
@@ -146,3 +148,20 @@ def test_the_terms_of_a_deleted_run_are_deleted(make_run: MakeRun) -> None:
     make_run(subject="登录").delete()
     assert not RunTerms.objects.exists()
     assert found("登录") == set()
+
+
+def test_more_runs_than_are_read_by_the_index_first_are_found(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "FEW", 1)
+    ids = {make_run().id for _ in range(3)}
+    assert found("made") == ids
+
+
+def test_the_setting_with_which_terms_are_read_ends_with_the_search(make_run: MakeRun) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no such setting.")
+    with transaction.atomic(), connection.cursor() as cursor:
+        assert found("nothing") == set()
+        cursor.execute("SHOW enable_seqscan")
+        assert cursor.fetchone() == ("on",)
