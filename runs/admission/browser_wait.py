@@ -49,10 +49,17 @@ def _of_decision(decision: Decision) -> dict[str, str]:
     wait = {"type": "confirmation", "act": _act(decision.tool, args), "tool": decision.tool}
     if decision.tool not in ACTIONS:
         return wait
-    host = urlsplit(str(args.get("page", "")).rpartition(", ")[2]).netloc.rpartition("@")[2]
+    host = _host_of(str(args.get("page", "")).rpartition(", ")[2])
     line = str(args.get("element", "")).partition("] ")[2]  # without its number
     element = line.removesuffix(SUBMITS)
     return wait | {name: text for name, text in (("host", host), ("element", element)) if text}
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError:  # the arguments of a decision are masked and cut
+        return ""
 
 
 def _act(tool: str, args: Mapping[str, Any]) -> str:
