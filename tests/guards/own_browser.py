@@ -165,7 +165,7 @@ RUNNERS = (
         "A remote caller reads no private page in a person's own browser, whatever the result is",
         Patch(
             "runners/invocation/own_browser.py",
-            old="    _check_origins(action, reply, ctx)\n",
+            old="        _check_origins(action, reply, ctx)\n",
             new="",
         ),
         failing_test=f"{_ACTIONS}::test_a_remote_caller_reads_nothing_of_a_private_page"
