@@ -71,6 +71,7 @@ def installation(
         shutil.copyfile(migrated_database, database["NAME"])
     if not redis.answers():
         redis.start()
+    database["CONN_MAX_AGE"] = 0  # else pool threads keep connections to the last test's database
     with django_db_blocker.unblock(), use_database(**database):
         with use_installation(FaultInstallation(home, url, redis)) as new_installation:
             yield new_installation
