@@ -41,7 +41,7 @@ EXAMPLES = ("env", "prod", "team", "confirm", "chat")
 KNOWN = frozenset((*NAMES, *OF_ROWS, *EXAMPLES))
 QUESTION = "Which account do you mean?"
 OF_STEPS = ("read /", "read https", "Title 0", "step 1 took too long")
-DATA = (LONG, QUESTION, "Find ", "made by a test", "manage.py worker", *OF_STEPS)
+DATA = (LONG, QUESTION, "Find ", "made by a test", "manage.py worker", "MCP over stdio", *OF_STEPS)
 
 
 def of_test_templates() -> tuple[str, ...]:
