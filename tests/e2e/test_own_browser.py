@@ -41,14 +41,15 @@ pytest_plugins = [
     "tests.support.runners.plugin_fixtures",
 ]
 pytestmark = pytest.mark.slow
+Paired = tuple[str, ExtensionBrowser]
 SHOP = """<!doctype html><title>Shop</title><h1>Shop</h1><p>Tea and coffee.</p>
 <button onclick="this.textContent='Clicked'">More</button>
 <form action="/bought"><input name="who" aria-label="Name"><button>Buy</button></form>"""
 
 
 @pytest.fixture
-def paired_extension(api: httpx.Client, web: str, tmp_path: Path) -> Iterator[ExtensionBrowser]:
-    """Run a Chromium with the extension that the caller of `api` paired."""
+def paired_extension(api: httpx.Client, web: str, tmp_path: Path) -> Iterator[Paired]:
+    """Run a Chromium with the extension that the caller of `api` paired; yield its clientId too."""
     if find_full_chromium() is None:
         pytest.skip("There is no full Chromium, which extensions need.")
     ticket = api.post("/api/v1/plugin/ticket", json={}).json()["ticket"]
@@ -60,7 +61,7 @@ def paired_extension(api: httpx.Client, web: str, tmp_path: Path) -> Iterator[Ex
         browser.evaluate(RECONNECT)
         about = f"/api/v1/plugin/clients/{paired['clientId']}"
         wait_until(lambda: api.get(about).json()["connected"])
-        yield browser
+        yield paired["clientId"], browser
 
 
 def number_of(request: Any, label: str) -> int:
@@ -76,7 +77,7 @@ def test_an_agent_buys_in_a_real_browser_after_two_confirmations(
     worker: WorkerProcess,
     agent_settings: Any,
     project: Path,
-    paired_extension: ExtensionBrowser,
+    paired_extension: Paired,
 ) -> None:
     url = page_server.add("/shop", SHOP)
     page_server.add("/bought", lambda query: PageResponse(b"<title>Thanks</title>Bought."))
@@ -103,7 +104,7 @@ def test_an_agent_buys_in_a_real_browser_after_two_confirmations(
     run = execute_run(run.id, worker)
     assert 'button "Buy" submits' in run.waiting_for["question"], run.error
     assert page_server.hits["/bought"] == 0
-    page = paired_extension.page(url)
+    page = paired_extension[1].page(url)
     approval = f"Continuity waits for your approval: submit a form on {urlsplit(url).netloc}"
     wait_until(lambda: approval in overlay_texts(page))
     page.close()
@@ -122,7 +123,7 @@ def test_a_batch_is_read_in_a_real_browser(
     page_server: PageServer,
     api: httpx.Client,
     worker: WorkerProcess,
-    paired_extension: ExtensionBrowser,
+    paired_extension: Paired,
 ) -> None:
     page = "<title>P{0}</title><h1>H{0}</h1>Text {0}."
     urls = [page_server.add(f"/page{number}", page.format(number)) for number in "12"]
@@ -137,7 +138,7 @@ def test_a_batch_is_read_in_a_real_browser(
 
 
 def test_the_tab_of_a_canceled_batch_is_closed_in_a_real_browser(
-    page_server: PageServer, api: httpx.Client, worker: WorkerProcess, paired_extension: str
+    page_server: PageServer, api: httpx.Client, worker: WorkerProcess, paired_extension: Paired
 ) -> None:
     def cancel(query: str) -> PageResponse:
         assert api.post(f"/api/v1/runs/{submitted['runId']}/cancel", json={}).is_success
@@ -148,5 +149,5 @@ def test_the_tab_of_a_canceled_batch_is_closed_in_a_real_browser(
     call = {"templateId": "batch_extract_pages", "inputs": inputs, "options": {"mode": "async"}}
     submitted = api.post("/api/v1/runs", json=call).json()
     assert execute_run(submitted["runId"], worker).status == "canceled"
-    snapshot = f"/api/v1/plugin/clients/{paired_extension}/snapshot"
+    snapshot = f"/api/v1/plugin/clients/{paired_extension[0]}/snapshot"
     wait_until(lambda: page_server.url("/") not in str(api.get(snapshot).json()["state"]["tabs"]))
