@@ -13,7 +13,7 @@ from playwright.async_api import ViewportSize
 
 from runs.models import Run
 from tests.support.admin.accessibility import elements_outside, serious_findings
-from tests.support.admin.every_page import pages, rows_of_every_kind
+from tests.support.admin.every_page import further_pages, pages, public_pages, rows_of_every_kind
 from tests.support.admin.visitor import Visitor
 
 pytest_plugins = [
@@ -29,12 +29,28 @@ SCREENS: tuple[tuple[ViewportSize, Scheme], ...] = (
     ({"width": 390, "height": 844}, "dark"),
 )
 LANDMARKS = "document.querySelectorAll('main, nav, header').length >= 3 && document.title"
+MAIN = "document.querySelectorAll('main').length === 1 && document.title"
 
 
 def use_language(visitor: Visitor, language: str) -> None:
     """Choose a language as the switch does."""
     cookie = {"name": "continuity_language", "value": language, "url": visitor.address}
     visitor.do(visitor.page.context.add_cookies([cookie]))  # type: ignore[list-item]
+
+
+def problems_of(visitor: Visitor, path: str, *, language: str, landmarks: str) -> dict[str, Any]:
+    """Open a page in each window and return what is wrong with it there."""
+    wrong = {}
+    for size, scheme in SCREENS:
+        visitor.do(visitor.page.set_viewport_size(size))
+        visitor.do(visitor.page.emulate_media(color_scheme=scheme))
+        visitor.open(path)
+        visitor.wait_for("main, #page")
+        found = [*serious_findings(visitor), *elements_outside(visitor)]
+        stated = visitor.do(visitor.page.locator("html").get_attribute("lang"))
+        if found or stated != language or not visitor.do(visitor.page.evaluate(landmarks)):
+            wrong[f"{path} at {size['width']}"] = [str(stated), *found]
+    return wrong
 
 
 @pytest.mark.slow
@@ -50,21 +66,23 @@ def test_every_page_is_accessible_and_fits_its_window(
     settings: Any,
 ) -> None:
     settings.WORKSPACE_ROOTS = (tmp_path,)
-    rows_of_every_kind(make_run_with_steps, make_artifact, make_task, tmp_path)
+    rows_of_every_kind(make_run_with_steps, make_artifact, make_task, tmp_path, count=2)
     use_language(visitor, language)
-    wrong: dict[str, list[str]] = {}
-    for path in pages():
-        for size, scheme in SCREENS:
-            visitor.do(visitor.page.set_viewport_size(size))
-            visitor.do(visitor.page.emulate_media(color_scheme=scheme))
-            visitor.open(path)
-            visitor.wait_for("main, #page")
-            found = [*serious_findings(visitor), *elements_outside(visitor)]
-            stated = visitor.do(visitor.page.locator("html").get_attribute("lang"))
-            if found or stated != language or not visitor.do(visitor.page.evaluate(LANDMARKS)):
-                wrong[f"{path} at {size['width']}"] = [str(stated), *found]
+    wrong: dict[str, Any] = {}
+    for path in [*pages(), *further_pages()]:
+        wrong |= problems_of(visitor, path, language=language, landmarks=LANDMARKS)
+    visitor.sign_out()
+    for path in public_pages():
+        wrong |= problems_of(visitor, path, language=language, landmarks=MAIN)
     assert wrong == {}
     assert visitor.page_errors == []
+
+
+@pytest.mark.slow
+def test_the_documentation_of_the_api_is_accessible(visitor: Visitor) -> None:
+    visitor.open("/api/docs")
+    visitor.wait_for(".opblock")
+    assert problems_of(visitor, "/api/docs", language="en", landmarks=MAIN) == {}
 
 
 @pytest.mark.slow

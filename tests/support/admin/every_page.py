@@ -234,13 +234,13 @@ def further_pages() -> Iterator[str]:
 
 
 def public_pages() -> list[str]:
-    """Return the addresses of the pages that need no sign-in."""
+    """Return the addresses of the pages that need no sign-in, except the English /api/docs."""
     links = []
     for status in ("waiting", "confirmed"):
         confirmation = Confirmation.objects.filter(status=status).last()
         if confirmation is not None:
             links.append(confirmation_link(confirmation))
-    return ["/admin/login/", "/admin/once/used/", "/confirm/cnf_1/wrong", "/api/docs", *links]
+    return ["/admin/login/", "/admin/once/used/", "/confirm/cnf_1/wrong", *links]
 
 
 def pages_of_runs() -> list[str]:

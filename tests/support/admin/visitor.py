@@ -45,6 +45,10 @@ class Visitor:
         self.do(self.page.wait_for_url("**/admin/"))
         self.do(self.page.goto("about:blank"))
 
+    def sign_out(self) -> None:
+        """Forget the session; the language stays."""
+        self.do(self.page.context.clear_cookies(name="continuity_session"))
+
     def open(self, path: str) -> None:
         """Open a page."""
         self.do(self.page.goto(self.address + path))
