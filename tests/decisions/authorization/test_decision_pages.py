@@ -99,7 +99,7 @@ def test_the_name_of_a_target_is_written_out_once(
     seen = superuser_client.get(f"/admin/decisions/decision/{decision.pk}/change/").content.decode()
     shown = "target_⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩x"
     assert f"{TOOL} → {shown}</h2>" in seen
-    assert f'<span class="cty-chip">{shown}</span>' in seen
+    assert f'<span class="cty-chip" title="{shown}">{shown}</span>' in seen
     assert "\u202e" not in seen
 
 
