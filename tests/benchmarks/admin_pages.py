@@ -170,13 +170,14 @@ def measured_server() -> Iterator[MeasuredServer]:
     """Start the web process on the current database, and sign in."""
     port = free_port()
     command = [sys.executable, "manage.py", "serve", "--port", str(port)]
+    address = f"http://127.0.0.1:{port}"
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as web:
-        with httpx.Client(
-            base_url=f"http://127.0.0.1:{port}", cookies=cookies(), timeout=60
-        ) as client:
-            wait_until_ready(client)
-            yield MeasuredServer(client, web.pid, database_processes)
-        web.terminate()
+        try:
+            with httpx.Client(base_url=address, cookies=cookies(), timeout=60) as client:
+                wait_until_ready(client)
+                yield MeasuredServer(client, web.pid, database_processes)
+        finally:
+            web.terminate()
 
 
 def wait_until_ready(client: httpx.Client) -> None:
@@ -197,11 +198,12 @@ def main() -> None:
     parts = [text for text in arguments if not text.isdigit()]
     with (
         tempfile.TemporaryDirectory() as home,
+        tempfile.TemporaryDirectory() as project,
         served(PostgresServer, PostgresServer.make) as server,
         redis_server() as redis,
     ):
-        set_environment(home, server.url, redis.url)
-        results = measure_pages(Path(home), requests, parts)
+        set_environment(home, project, server.url, redis.url)
+        results = measure_pages(Path(project), requests, parts)
     report(
         "admin_pages",
         unit="ms and bytes of a warm GET",
@@ -212,7 +214,7 @@ def main() -> None:
     )
 
 
-def set_environment(home: str, database_url: str, redis_url: str) -> None:
+def set_environment(home: str, project: str, database_url: str, redis_url: str) -> None:
     """Set the environment of this process and of the server, and load Django."""
     os.environ.update(
         DATABASE_URL=database_url,
@@ -221,7 +223,7 @@ def set_environment(home: str, database_url: str, redis_url: str) -> None:
         CONTINUITY_SECRET_KEYS="bench-" + "k" * 40,
         CONTINUITY_LOG_LEVEL="ERROR",
         CONTINUITY_LLM_MODEL="none",  # tasks can be created; no worker executes them
-        CONTINUITY_WORKSPACE_ROOTS=home,
+        CONTINUITY_WORKSPACE_ROOTS=project,
         DJANGO_SETTINGS_MODULE="config.settings",
     )
     import django
