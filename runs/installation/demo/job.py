@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from rich.console import Console
 from rich.text import Text
 
@@ -63,6 +63,7 @@ def _read(site: DemoSite, *, base_url: str | None, console: Console, timeout_s: 
             for event in events_of(principal, run_id, timeout_s=timeout_s):
                 reading.handle(event, display)
     except KeyboardInterrupt:
+        connection.close()  # the signal may have come during a query
         _cancel(principal, run_id, "Interrupted during the demo.")
         raise
     except DemoTimeout:

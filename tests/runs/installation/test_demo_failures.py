@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import pytest
 from django.db import connection
@@ -15,6 +16,7 @@ from django.test import override_settings
 from rich.console import Console
 
 from decisions.identity.principals import local_principal
+from runs.installation.demo import job
 from runs.installation.demo.job import run_demo
 from runs.models import Run
 from runs.submission.services import cancel_run
@@ -68,6 +70,22 @@ def test_ctrl_c_cancels_the_run_and_raises_in_the_caller(console: Console) -> No
     run = Run.objects.get()
     assert run.status == "canceled"
     assert "Interrupted" in str(run.error)
+
+
+def interrupt_during_a_query(*_: object, **__: object) -> NoReturn:
+    if connection.vendor == "postgresql":
+        connection.connection.pgconn.send_query(b"SELECT 1")
+    raise KeyboardInterrupt
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ctrl_c_during_a_query_cancels_the_run_too(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "events_of", interrupt_during_a_query)
+    with pytest.raises(KeyboardInterrupt):
+        run_demo(base_url=BASE_URL, console=console, timeout_s=20)
+    assert Run.objects.get().status == "canceled"
 
 
 def cancel_the_only_run() -> None:

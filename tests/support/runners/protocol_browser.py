@@ -70,12 +70,16 @@ class ProtocolBrowser:
 
     def request(self, type_: str, **fields: Any) -> Message:
         """Send a message and return the answer to it: an ack or a pong."""
-        message = {"v": 1, "type": type_, "id": next(self._ids), **fields}
-        self.send(message)
+        id_ = self._send(type_, fields)
         while True:
             answer = self.acks.get(timeout=TIMEOUT_S)
-            if answer.get("id") == message["id"]:
+            if answer.get("id") == id_:
                 return answer
+
+    def _send(self, type_: str, fields: Message) -> str:
+        id_ = next(self._ids)
+        self.send({"v": 1, "type": type_, "id": id_, **fields})
+        return id_
 
     def activate(self, **credential: str) -> Message:
         """Send the first message, and return the session that the server begins."""
@@ -96,9 +100,7 @@ class ProtocolBrowser:
 
     def send_result(self, action: Message, **fields: Any) -> Message:
         """Send the result of an action and return the answer."""
-        ids = {"actionId": action["actionId"], "taskId": action["taskId"]}
-        status = "error" if "error" in fields else "success"
-        return self.request("browser_action_result", **{**ids, "status": status, **fields})
+        return self.request("browser_action_result", **_result(action, fields))
 
     @property
     def has_ended(self) -> bool:
@@ -130,8 +132,13 @@ class ProtocolBrowser:
         if self.acknowledge:
             self.send({"v": 1, "type": "ack", "id": action["id"], "ok": True})
         fields = self.perform(action)
-        if fields is not None:
-            threading.Thread(target=self.send_result, args=[action], kwargs=fields).start()
+        if fields is not None:  # this thread would receive the answer, so it waits for none
+            self._send("browser_action_result", _result(action, fields))
+
+
+def _result(action: Message, fields: Message) -> Message:
+    ids = {"actionId": action["actionId"], "taskId": action["taskId"]}
+    return {**ids, "status": "error" if "error" in fields else "success", **fields}
 
 
 @contextmanager
