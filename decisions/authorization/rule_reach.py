@@ -4,7 +4,6 @@ matches, and how the decision on them changes.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,6 @@ from django.utils.module_loading import import_string
 from decisions.authorization.policy import (
     ANY_TOOL,
     BROWSER_PREFIX,
-    HIGH_RISK,
     OWN_BROWSERS,
     TARGET_PREFIX,
     CallerPolicy,
@@ -26,10 +24,6 @@ from decisions.authorization.policy import (
 )
 from decisions.authorization.policy_rules import active_rule, scope_callers
 from decisions.models import PolicyRule, RuleScope, RuleVerdict
-
-_VERBS = {"allow": "allows", "deny": "denies", "confirm": "requires a confirmation for"}
-_DECIDED = {"deny": "denied", "confirm": "held for a confirmation", "allow": "allowed"}
-NAMED = 3  # tools that the summary names
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,71 +103,6 @@ class RuleReach:
     def is_empty(self) -> bool:
         """Whether the rule decides on no call, known or later."""
         return not (self.decided or self.unlisted or self.covers_later_targets)
-
-    def sentences(self) -> list[str]:
-        """Say in words what the rule does, or does no longer."""
-        if not self.decided and not self.unlisted:
-            return self._without_effect()
-        found = [self._summary(), self._difference()] if self.decided else []
-        if self.unlisted:
-            found.append(self._of_unlisted())
-        if self.overruled and not self.ends:
-            found.append(
-                f"On {_count(self.overruled, 'further call')} that it matches, another rule"
-                " decides: one that denies, or a narrower one."
-            )
-        return found
-
-    @property
-    def _does(self) -> str:
-        verb = _VERBS[self.rule.verdict]
-        return f"The rule no longer {verb}" if self.ends else f"This rule {verb}"
-
-    def _of_unlisted(self) -> str:
-        names, silent = _listed(self.unlisted), "do not say which tools they offer"
-        if len(self.unlisted) == 1:
-            silent = "does not say which tools it offers"
-        if self.rule.tool != ANY_TOOL:
-            return f"{names} {silent}: the rule decides on {self.rule.tool} if offered there."
-        tools = "the tools" if self.ends else "every tool"
-        return f"{self._does} {tools} of {names}, which {silent}."
-
-    def _summary(self) -> str:
-        tools = sorted(
-            {one.call.tool for one in self.decided}, key=lambda name: (name not in HIGH_RISK, name)
-        )
-        targets = {one.call.runs_on for one in self.decided}
-        count = _count(len(tools), "tool")
-        named_all = self.rule.tool == ANY_TOOL and not self.ends
-        what = f"every tool ({count} known now)" if named_all else count
-        what += f" on {_count(len(targets), 'target')}"
-        what += " and every target added later" if self.covers_later_targets else ""
-        risky = [name for name in tools if name in HIGH_RISK]
-        named = risky or tools[:NAMED]
-        link = ", among them " if len(tools) > len(named) else ": "
-        names = link + _listed(named) if named else ""
-        return f"{self._does} {what}{names}."
-
-    def _difference(self) -> str:
-        since, same_as = ("From then on", "today") if self.ends else ("Today", "with the rule")
-        if not self.changed:
-            return f"{since} the same is decided on all of them."
-        verdicts = [one.after if self.ends else one.before for one in self.changed]
-        counts: Counter[str] = Counter(verdict.decision for verdict in verdicts)
-        parts = [f"{counts[it]} {text}" for it, text in _DECIDED.items() if counts[it]]
-        same = len(self.decided) - len(self.changed)
-        rest = f"; {same} decided the same way as {same_as}" if same else ""
-        return f"{since}, of {_count(len(self.decided), 'such call')}: {_listed(parts)}{rest}."
-
-    def _without_effect(self) -> list[str]:
-        why = "No known call matches: check the name of the tool and the target."
-        if self.overruled:
-            why = "It has no effect now: other rules decide on every call that it matches."
-        elif self.ends:
-            why = "The rule in force decides on no known call."
-        verb = "no longer applies" if self.ends else "applies"
-        later = [f"It {verb} to every target added later."] if self.covers_later_targets else []
-        return [why, *later]
 
 
 def known_calls() -> list[KnownCall]:
@@ -292,11 +221,3 @@ def _names_target(rule: PolicyRule, call: KnownCall) -> bool:
 def _evaluate(policy: CallerPolicy, call: KnownCall) -> Verdict:
     policy = replace(policy, callers=policy.callers | {call.tenant_id, call.workspace_id})
     return policy.evaluate(call.tool, call.target_id or None, is_builtin=call.is_builtin)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

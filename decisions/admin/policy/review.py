@@ -11,6 +11,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from decisions.admin.policy.forms import EVERY_TARGET, scope_label
+from decisions.admin.policy.reach_text import sentences_of
 from decisions.authorization.policy import Verdict, current_policy_of
 from decisions.authorization.policy_rules import RuleFields, active_rule, draft_rule, scope_callers
 from decisions.authorization.rule_history import CallGroup, RuleHistory, history_of
@@ -48,7 +49,7 @@ class RuleReview:
     @property
     def sentences(self) -> list[str]:
         """What the rule does, or does no longer, in words."""
-        return [text for reach in self.reaches for text in reach.sentences()]
+        return [text for reach in self.reaches for text in sentences_of(reach)]
 
     @property
     def is_wide(self) -> bool:
@@ -120,7 +121,7 @@ def _change_row(change: CallChange) -> dict[str, Any]:
     call = change.call
     return {
         "tool": visible(call.tool),
-        "target": visible(call.target_name or call.target_id or "this installation"),
+        "target": visible(call.target_name or call.target_id or _("this installation")),
         "before": _decision_pill(change.before),
         "after": _decision_pill(change.after),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -84,7 +85,8 @@ def test_a_suspended_run_resumes_in_another_process_after_a_restart(
     worker.work()
     worker.close()
     answer_confirmation(run)
-    WorkerProcess("w2").work()
+    with closing(WorkerProcess("w2")) as other:
+        other.work()
     assert (reload_run(run).status, notes()) == ("succeeded", "ab")
 
 

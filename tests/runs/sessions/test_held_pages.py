@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 from django.db.models import F
@@ -70,11 +71,11 @@ def test_a_page_that_was_lost_meanwhile_ends_the_run_without_a_submit(
 ) -> None:
     worker.close()
     answer_confirmation(waiting_run)
-    other = WorkerProcess("w2")
     page = held_pages.take_held_page(waiting_run.id)
     assert page is not None
     get_loop().submit(page.close()).result(20)
-    other.work()
+    with closing(WorkerProcess("w2")) as other:
+        other.work()
     error = get_run(principal=principal, run_id=waiting_run.id)["error"]
     assert error["errorCode"] == "STEP_EXECUTION_FAILED"
     assert error["details"]["causeCode"] == "PAGE_CRASHED"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,8 @@ def test_a_once_step_interrupted_by_a_drain_is_not_repeated(
     wait_until(file.exists)
     worker.drain()
     thread.join(6)
-    assert WorkerProcess("w2").work() == 1
+    with closing(WorkerProcess("w2")) as other:
+        assert other.work() == 1
     run = fresh(run_id)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
     assert error_of(run)["details"]["effect"] == "unknown"

@@ -74,7 +74,7 @@ class RowsOfEveryKind:
             kind="workspace", name=name, config={"root": str(self.folder)}, **self.of_workspace
         )
         with override_settings(WORKSPACE_ROOTS=(self.folder,)):
-            for text in ("first\nline\n", "second\nline\n"):
+            for text in ("1\n2\n", "3\n2\n"):
                 write_text(_workspace(self.principal, target), f"notes-{number}.txt", text)
         Worker.objects.create(
             id=new_id("wrk_"), process=f"host/{number}", host=LONG, started_at=self.now
