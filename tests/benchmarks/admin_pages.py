@@ -1,10 +1,10 @@
 """Measure every page of the admin through the real server: its lists full, ten thousand runs and
 audit rows.
 
-For each page: the median and p95 of a warm GET, the CPU time that the web process and PostgreSQL
-need for one, and its bytes on the wire. CPU time is comparable also while other programs are
-running. Arguments: the number of requests for each page (20), and texts that the paths contain to
-measure only these pages.
+For each page: the median and p95 of a warm GET, the CPU time that the web process needs for one,
+and its bytes on the wire. CPU time is comparable also while other programs are running. Arguments:
+the number of requests for each page (20), and texts that the paths contain to measure only these
+pages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -118,27 +118,24 @@ def cpu_seconds(pid: int) -> float:
 
 
 class MeasuredServer:
-    """The web process, signed in; and the processes whose CPU time counts."""
+    """The web process, signed in."""
 
-    def __init__(self, client: httpx.Client, web: int, database: Callable[[], list[int]]) -> None:
-        self._client, self._web, self._database = client, web, database
+    def __init__(self, client: httpx.Client, web: int) -> None:
+        self._client, self._web = client, web
 
     def measure(self, path: str, requests: int) -> dict[str, float]:
         """Return times in ms and the size of a page."""
         for _ in range(WARM_UP):
             assert self._get(path).status_code == 200, path
-        pids, before, durations = self._database(), cpu_seconds(self._web), []
-        of_database = sum(map(cpu_seconds, pids))
+        before, durations = cpu_seconds(self._web), []
         for _ in range(requests):
             started = time.perf_counter()
             response = self._get(path)
             durations.append((time.perf_counter() - started) * 1000)
         cpu_ms = (cpu_seconds(self._web) - before) * 1000 / requests
-        database_ms = (sum(map(cpu_seconds, pids)) - of_database) * 1000 / requests
         return {
             **percentiles(durations),
             "cpu": round(cpu_ms, 1),
-            "database_cpu": round(database_ms, 1),
             "bytes": response.num_bytes_downloaded,
         }
 
@@ -156,15 +153,6 @@ def cookies() -> dict[str, str]:
     return {name: morsel.value for name, morsel in client.cookies.items()}
 
 
-def database_processes() -> list[int]:
-    """Return the processes of PostgreSQL that serve connections."""
-    from django.db import connection
-
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-        return [pid for (pid,) in cursor.fetchall()]
-
-
 @contextmanager
 def measured_server() -> Iterator[MeasuredServer]:
     """Start the web process on the current database, and sign in."""
@@ -175,7 +163,7 @@ def measured_server() -> Iterator[MeasuredServer]:
         try:
             with httpx.Client(base_url=address, cookies=cookies(), timeout=60) as client:
                 wait_until_ready(client)
-                yield MeasuredServer(client, web.pid, database_processes)
+                yield MeasuredServer(client, web.pid)
         finally:
             web.terminate()
 
