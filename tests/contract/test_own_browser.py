@@ -200,9 +200,10 @@ def test_readers_of_the_task_follow_the_state_of_their_own_browser(
         browser.tab_event("created", tab=tab(TAB + 1))
         frames = own.receive_until(lambda frame: _tabs_in(frame) == [TAB, TAB + 1])
         assert frames[-1]["event"]["data"]["clientId"] == pages.client_id
-        assert others.request({"v": 1, "type": "ping"})["type"] == "pong"
+        others.send({"v": 1, "type": "ping"})
+        seen = others.receive_until(lambda frame: frame["type"] == "pong")
         browser.request("stop", taskId=task_id)
-        seen = others.receive_until(lambda frame: "completed" in str(frame))
+        seen += others.receive_until(lambda frame: "completed" in str(frame))
     assert not any(_tabs_in(frame) for frame in seen)
 
 
