@@ -24,6 +24,7 @@ COPY artifacts /app/artifacts
 COPY runners /app/runners
 COPY runs /app/runs
 COPY mcp_server /app/mcp_server
+COPY locale /app/locale
 RUN /opt/venv/bin/python -m compileall -q /app
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \

@@ -10,11 +10,14 @@ import re
 import shlex
 import shutil
 import subprocess
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from django.apps import apps
+from django.conf import settings
 from django.core.management import CommandError, get_commands, load_command_class
 
 ROOT = Path(__file__).parents[3]
@@ -132,19 +135,37 @@ def test_the_image_runs_as_a_non_root_user_with_the_needed_packages() -> None:
     assert "--no-sandbox" not in DOCKERFILE
 
 
-def test_the_image_contains_every_part_and_no_other_files() -> None:
+def folders_of_settings() -> list[Path]:
+    """Return the folders that settings name beside those of packages."""
+    of_templates = [folder for engine in settings.TEMPLATES for folder in engine["DIRS"]]
+    of_files = [*settings.STATICFILES_DIRS, *settings.FIXTURE_DIRS]
+    return [Path(folder) for folder in (*settings.LOCALE_PATHS, *of_templates, *of_files)]
+
+
+def test_the_image_contains_every_part_what_settings_name_and_no_other_files() -> None:
     copied = {
         name
         for definition in instructions("COPY")
         if "--from" not in definition
         for name in definition.split()[:-1]
     }
-    assert copied == PARTS | {"manage.py", "requirements.lock"}
+    own = [Path(app.path) for app in apps.get_app_configs() if Path(app.path).parent == ROOT]
+    named = {path.relative_to(ROOT).parts[0] for path in (*own, *folders_of_settings())}
+    assert copied == PARTS | named | {"manage.py", "requirements.lock"}
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     ignored = [line for line in lines if line and line[0] != "#"]
     assert ignored[0] == "*"
     assert {line[1:] for line in ignored if line[0] == "!"} == copied
     assert "**/.env" in ignored
+
+
+def test_the_builder_gets_each_file_of_the_folders_that_settings_name() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    excluded = [line.removeprefix("**/") for line in lines if line.startswith("**/")]
+    files = [file for folder in folders_of_settings() for file in folder.rglob("*.*")]
+    assert {".mo", ".html"} <= {file.suffix for file in files}
+    kept = [name for name in excluded if any(fnmatch(file.name, name) for file in files)]
+    assert kept == []
 
 
 def test_the_dockerfile_names_no_package_index() -> None:
