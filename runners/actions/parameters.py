@@ -46,8 +46,8 @@ XPath = Annotated[
     Field(
         min_length=1,
         max_length=MAX_XPATH_LENGTH,
-        description="Used if there is no clickId, or its element is gone. ` >> ` enters a frame or"
-        " a shadow root; in a shadow root steps are /tag[n].",
+        description="In place of clickId; beside it, it has to name the same element. ` >> ` enters"
+        " a frame or a shadow root; in a shadow root steps are /tag[n].",
     ),
 ]
 Within = Annotated[

@@ -37,6 +37,7 @@ ACTIONS = (
     "settle",
     "text_matching",
     "xpath",
+    "basis",
     "locate",
     "target",
     "click_ids",

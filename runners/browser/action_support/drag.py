@@ -53,8 +53,10 @@ async def drag(
     for _ in range(MAX_MISSES):
         try:
             if isinstance(to, ElementReference):
-                found = await interactor.run("dragDestination", to.model_dump())
+                reference = interactor.resolved(to).model_dump()
+                found = await interactor.run("dragDestination", reference)
                 require_found(found, to, interactor.tab.page.url)
+                interactor.keep(to, found["node"])
             element = await interactor.locate(source, "clickable", will_click=True)
             await interactor.run("watchDrag", {"isByMouse": isinstance(device, CdpInput)})
         except ContextLost:

@@ -84,10 +84,12 @@ async def press_keys(
     device, tab = device_of(interactor), interactor.tab
     documents = tab.documents
     try:
-        answer = await interactor.run("focusForKeys", target.model_dump() if target else None)
+        reference = interactor.resolved(target).model_dump() if target else None
+        answer = await interactor.run("focusForKeys", reference)
     except ContextLost:
         raise document_gone("before the key was pressed", effect="none") from None
     require_found(answer, target, tab.page.url)
+    interactor.keep(target, answer["node"])
     interactor.check_url(answer["url"])
     is_current = interactor.document_check_for(answer["url"], documents)
     for pressed in range(times):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from runners.actions.errors import CdpLost, CdpPermissionDenied, CdpUnavailable
@@ -47,10 +48,13 @@ async def with_input_strategy(
         check_page_address(url, ctx)
         check_frames(task.tab)
 
+    nodes: dict[tuple[int | None, str | None], str] = {}  # of both attempts
+
     def interactor(device: InputDevice) -> Interactor:
-        return interactor_for(
+        made = interactor_for(
             task.tab, ctx, timeout_ms=locate_ms, device=device, check_url=check_url
         )
+        return replace(made, nodes=nodes)
 
     task.tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from runners.browser.interaction.locator import TWO_ELEMENTS, names_two_elements
 from runners.browser.parameters import ElementReference
 from runners.errors import ElementNotFound, InvalidTarget
 
@@ -28,6 +29,8 @@ def require_found(answer: Mapping[str, Any], target: ElementReference | None, ur
     if "problem" not in answer:
         return
     problem = answer["problem"]
+    if problem == TWO_ELEMENTS:
+        raise names_two_elements(target)
     if problem == "bad_xpath" and target is not None:
         raise InvalidTarget(
             f"xpath: {target.xpath} is not a valid XPath of elements.", details={"effect": "none"}

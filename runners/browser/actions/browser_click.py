@@ -23,8 +23,8 @@ LOCATE_MS = 2000
 
 @action(CLICK, kind="browser")
 async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, Any]:
-    """Click an element of the task's page once, by its clickId, or by its XPath if there is no
-    clickId or its element is gone; or click a point of the last screenshot by x and y.
+    """Click an element of the task's page once, by its clickId or XPath; or click a point of
+    the last screenshot by x and y.
 
     The element is scrolled into view first. The action waits shortly until it stops moving and
     nothing covers it; no other element is ever clicked. What would open in a new tab opens in this

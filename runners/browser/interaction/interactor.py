@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from runners.browser.errors import ContextLost
@@ -22,7 +22,7 @@ from runners.browser.interaction.locator import (
     run_command,
 )
 from runners.browser.interaction.page_reader import wait_for_next_document
-from runners.browser.parameters import Purpose
+from runners.browser.parameters import ElementReference, Purpose
 from runners.browser.session.tab import Tab
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed
 
@@ -45,6 +45,8 @@ class Interactor:
         device: default: Playwright's mouse and keyboard.
         check_url: raises if a document of this URL must not receive input; called when the element
             is located, and again before the input.
+        nodes: the element of each reference that was resolved. A reference is resolved once: if its
+            element is gone, no other one takes its place.
     """
 
     tab: Tab
@@ -52,6 +54,7 @@ class Interactor:
     deadline: float
     device: InputDevice | None = None
     check_url: Callable[[str], None] = lambda url: None
+    nodes: dict[tuple[int | None, str | None], str] = field(default_factory=dict)
 
     async def click(
         self, locator: ElementLocator | None, *, submits: bool = False
@@ -150,7 +153,7 @@ class Interactor:
         try:
             element = await locate_element(
                 self.tab,
-                locator,
+                self.resolved(locator) if isinstance(locator, ElementReference) else locator,
                 purpose,
                 until=self.locate_until,
                 will_click=will_click,
@@ -161,7 +164,18 @@ class Interactor:
             failure.details.setdefault("effect", "none")
             raise
         self.check_url(element.url)
+        self.keep(locator, element.node)
         return element
+
+    def resolved(self, reference: ElementReference) -> ElementReference:
+        """Return the reference with the element that it named before, if it was resolved."""
+        node = self.nodes.get((reference.click_id, reference.xpath))
+        return reference.model_copy(update={"node": node})
+
+    def keep(self, locator: ElementLocator | None, node: str) -> None:
+        """Keep the element that a reference named."""
+        if isinstance(locator, ElementReference):
+            self.nodes.setdefault((locator.click_id, locator.xpath), node)
 
     def document_check(self, element: LocatedElement) -> DocumentCheck:
         """Return a function that checks that the page still shows the element's document."""

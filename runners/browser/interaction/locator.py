@@ -23,6 +23,7 @@ ElementLocator = Locator | ElementReference | SearchButton
 ANSWER_SECONDS = 6.0  # for the page's answer, in addition to the time in which it may search
 LOST_SECONDS = 1.0  # for the answer after the document was replaced: it may never come
 MAX_DOCUMENTS = 8
+TWO_ELEMENTS = "two_elements"  # the problem of a reference
 
 _MESSAGES = {
     "hidden": "The element for {locator} is hidden.",
@@ -51,6 +52,7 @@ class LocatedElement:
         key: the key to press in it instead of clicking it; "" for a click.
         url: the URL of its document.
         documents: `Tab.documents` when it was located.
+        node: the name of the element (page/basis.js).
     """
 
     match: Mapping[str, Any]
@@ -60,6 +62,7 @@ class LocatedElement:
     key: str
     url: str
     documents: int
+    node: str
 
 
 async def run_command(
@@ -143,6 +146,14 @@ async def locate_element(
     )
 
 
+def names_two_elements(reference: object) -> InvalidTarget:
+    """Return the failure for a clickId and an XPath that do not name the same element."""
+    return InvalidTarget(
+        f"clickId and xpath name two elements: {reference} and another. Give one of them.",
+        details={"reason": TWO_ELEMENTS, "effect": "none"},
+    )
+
+
 def _located(answer: Mapping[str, Any], documents: int) -> LocatedElement:
     has_point = answer.get("x") is not None
     return LocatedElement(
@@ -153,6 +164,7 @@ def _located(answer: Mapping[str, Any], documents: int) -> LocatedElement:
         key=answer["key"],
         url=answer["url"],
         documents=documents,
+        node=answer["node"],
     )
 
 
@@ -164,9 +176,11 @@ def _not_found(
         text = str(locator)
         return InvalidTarget(f"{text[:1].upper()}{text[1:]} is not {kind}.")
     reason = answer["reason"]
+    if reason == TWO_ELEMENTS:
+        raise names_two_elements(locator)
     details = {
         "reason": reason,
-        "locator": locator.model_dump(exclude_none=True) if locator else None,
+        "locator": locator.model_dump(exclude_none=True, exclude={"node"}) if locator else None,
         "purpose": purpose,
         "candidates": answer["candidates"],
         "url": tab.page.url,

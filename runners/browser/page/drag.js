@@ -8,7 +8,7 @@ const isHovered = () => ({ isHovered: matches(clickTargetOf(target()), ":is(:hov
 const focusForKeys = (locator) => {
   const { element = deepActiveElement() ?? rootOf(document), problem } = locator ? referenced(locator) : {};
   if (problem) return { problem };
-  if (!element) return { focus: "page", url: location.href }; // the document is being written: keys go to the page
+  if (!element) return { focus: "page", url: location.href, node: "" }; // the document is being written: keys go to the page
   if (locator && deepActiveElement() !== element) {
     element.focus();
     if (deepActiveElement() !== element) return { problem: "not_focusable" };
@@ -17,7 +17,7 @@ const focusForKeys = (locator) => {
   const isPage = [bodyOf(document), rootOf(document)].includes(element);
   const { values } = findSecrets(findRoots(document).map(({ root }) => root));
   const { type, label } = describeElement(element);
-  return { focus: isPage ? "page" : masked(`${type} ${JSON.stringify(label)}`, values), url: location.href };
+  return { focus: isPage ? "page" : masked(`${type} ${JSON.stringify(label)}`, values), url: location.href, node: nameOfNode(element) };
 };
 
 const centreOf = (element) => {
@@ -30,7 +30,7 @@ const dragDestination = async (locator) => {
   if (problem) return { problem };
   const { reason, coveredBy } = await clickPointOf(element);
   globalThis.continuityDestination = element;
-  return reason ? { problem: reason, coveredBy } : {};
+  return reason ? { problem: reason, coveredBy } : { node: nameOfNode(element) };
 };
 const dropPoint = () => {
   const element = globalThis.continuityDestination;

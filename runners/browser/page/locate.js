@@ -177,12 +177,17 @@ const describeFit = ({ element, score, by, matched, hinders }) => ({
   score: rounded(score), by, matched, ...(hinders ? { hindrance: hinders } : {}),
 });
 
-// The element with this click id, else the one that the XPath matches, else the field that has the focus.
-const byReference = ({ click_id: clickId, xpath }, purpose) => {
-  const indexed = clickId === null ? null : clickIds.elements.get(clickId)?.deref();
-  if (indexed && isHere(indexed)) return byName([indexed], "clickId", String(clickId), purpose);
+const isOnly = (element, found) => found.length === 1 && found[0] === element;
+// The element of a reference that was resolved before; else the one with this click id, which an XPath beside it has to name
+// too; else the one that the XPath matches; else the field that has the focus.
+const byReference = ({ click_id: clickId, xpath, node = null }, purpose) => {
+  if (node !== null || clickId !== null) {
+    const named = node !== null ? nodeNamed(node) : clickIds.elements.get(clickId)?.deref();
+    if (!named || !isHere(named)) return { matched: 0, fits: [], enough: 0, failure: "gone" };
+    if (node === null && xpath !== null && !isOnly(named, byPath(xpath))) return { matched: 0, fits: [], enough: 0, failure: "two_elements" };
+    return byName([named], "clickId", String(clickId), purpose);
+  }
   if (xpath !== null) return byName(byPath(xpath), "xpath", xpath, purpose);
-  if (clickId !== null) return { matched: 0, fits: [], enough: 0, isGone: true };
   const active = deepActiveElement();
   return byName(active && isFillable(active) ? [active] : [], "focus", "", purpose);
 };
@@ -202,8 +207,8 @@ const submitRank = (element, field) => {
 
 const search = (locator, purpose, isSubmit = false) => {
   const roots = findRoots(document);
-  const { matched, fits, enough, isGone } = FITS[locator.mode](roots, locator, purpose);
-  if (isGone) return { chosen: null, reason: "gone", candidates: [], isGone };
+  const { matched, fits, enough, failure } = FITS[locator.mode](roots, locator, purpose);
+  if (failure) return { chosen: null, reason: failure, candidates: [], isFinal: true };
   for (const fit of fits) {
     fit.score = rounded(fit.score);
     if (fit.score >= enough || fit.score > 0.1) fit.hinders = hindrance(fit.element, purpose);

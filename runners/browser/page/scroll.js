@@ -80,8 +80,8 @@ const scrollUntilNothingNew = async (area, { maxScreens, timeoutMs }) => {
 // The element that a reference names, or why there is none.
 const referenced = (locator) => {
   try {
-    const { fits, isGone } = byReference(locator, "any");
-    return fits.length ? { element: fits[0].element } : { problem: isGone ? "gone" : "no_match" };
+    const { fits, failure = "no_match" } = byReference(locator, "any");
+    return fits.length ? { element: fits[0].element } : { problem: failure };
   } catch {
     return { problem: "bad_xpath" };
   }

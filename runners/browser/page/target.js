@@ -206,7 +206,7 @@ const clickTargetOf = (element) =>
 
 const attempt = async ({ locator, purpose, isGuarded, isSubmit }) => {
   const found = locator ? search(locator, purpose, isSubmit) : defaultSubmit();
-  if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates, isGone: found.isGone };
+  if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates, isFinal: found.isFinal };
   const { element, score, by, matched } = found.chosen;
   const match = { ...describeElement(element), score, by, matched, equals: found.equals };
   const clickTarget = clickTargetOf(element);
@@ -217,7 +217,7 @@ const attempt = async ({ locator, purpose, isGuarded, isSubmit }) => {
     openInSameTab(element);
     guard(clickTarget);
   }
-  return { outcome: "ready", match, x: point.x, y: point.y, key: found.key ?? "", url: location.href, ...fieldInfo(element) };
+  return { outcome: "ready", match, node: nameOfNode(element), x: point.x, y: point.y, key: found.key ?? "", url: location.href, ...fieldInfo(element) };
 };
 
 // Search for the element until it is present and usable, or the time is up.
@@ -226,7 +226,7 @@ const locate = async (request) => {
   try {
     for (;;) {
       const answer = await attempt(request);
-      if (answer.outcome === "ready" || answer.isGone || now() >= deadline) return answer;
+      if (answer.outcome === "ready" || answer.isFinal || now() >= deadline) return answer;
       await sleep(Math.min(100, Math.max(1, deadline - now())));
     }
   } catch (error) {

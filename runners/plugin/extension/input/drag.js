@@ -19,7 +19,7 @@ export async function drag(interactor, source, { onto = null, offset = null }) {
   let element;
   for (let miss = 0; miss < MAX_MISSES; miss += 1) {
     try {
-      if (onto) requireFound(await interactor.run("dragDestination", onto), onto, await interactor.tab.url());
+      if (onto) await findDestination(interactor, onto);
       element = await interactor.locate(source, "clickable", { willClick: true });
       await interactor.run("watchDrag", { isByMouse });
     } catch (error) {
@@ -37,6 +37,12 @@ export async function drag(interactor, source, { onto = null, offset = null }) {
     }
   }
   throw keepsMoving(element);
+}
+
+async function findDestination(interactor, onto) {
+  const found = await interactor.run("dragDestination", interactor.resolved(onto));
+  requireFound(found, onto, await interactor.tab.url());
+  interactor.keep(onto, found.node);
 }
 
 // One attempt to drag the element that was located last.

@@ -50,11 +50,12 @@ export async function pressKeys(interactor, target, key, times) {
   let answer;
   interactor.checkAddress(await tab.url());
   try {
-    answer = await interactor.run("focusForKeys", target);
+    answer = await interactor.run("focusForKeys", target && interactor.resolved(target));
   } catch (error) {
     throw error instanceof ContextLost ? documentGone("before the key was pressed", "none") : error;
   }
   requireFound(answer, target, await tab.url());
+  interactor.keep(target, answer.node);
   interactor.checkAddress(answer.url);
   const isCurrent = interactor.documentCheck({ url: answer.url, documents });
   for (let pressed = 0; pressed < times; pressed += 1) {

@@ -14,8 +14,21 @@ const MAY_HAVE_ACTED = new Set(["NAVIGATION_TIMEOUT", "PAGE_CRASHED", "TASK_TAB_
 export class Interactor {
   // `device`: a CdpInput or a DomInput. `checkAddress(url)` throws if a document of this URL must not receive input; it is
   // called when the element is located, and again before the input. Input reaches only the document of the element.
-  constructor({ tab, pages, device, locateUntil, deadline, checkAddress }) {
-    Object.assign(this, { tab, pages, device, locateUntil, deadline, checkAddress });
+  //
+  // `nodes`: the element of each reference that was resolved. A reference is resolved once: if its element is gone, no other
+  // one takes its place.
+  constructor({ tab, pages, device, locateUntil, deadline, checkAddress, nodes }) {
+    Object.assign(this, { tab, pages, device, locateUntil, deadline, checkAddress, nodes });
+  }
+
+  // The reference with the element that it named before, if it was resolved.
+  resolved(target) {
+    return { ...target, node: this.nodes.get(keyOf(target)) ?? null };
+  }
+
+  // Keep the element that a reference named.
+  keep(target, node) {
+    if (target && !this.nodes.has(keyOf(target))) this.nodes.set(keyOf(target), node);
   }
 
   // Click the element once.
@@ -71,12 +84,13 @@ export class Interactor {
   async locate(target, purpose, { willClick = false } = {}) {
     let element;
     try {
-      element = await locateElement(this, target, purpose, { until: this.locateUntil, willClick, answerBy: this.deadline });
+      element = await locateElement(this, this.resolved(target), purpose, { until: this.locateUntil, willClick, answerBy: this.deadline });
     } catch (error) {
       if (error instanceof ActionFailed) error.details.effect ??= "none";
       throw error;
     }
     this.checkAddress(element.url);
+    this.keep(target, element.node);
     return element;
   }
 
@@ -195,6 +209,7 @@ export class Interactor {
   }
 }
 
+const keyOf = ({ click_id: clickId, xpath }) => JSON.stringify([clickId, xpath]);
 const squeezed = (text) => text.replace(/\s+/g, "");
 function differences(field, value, shown) {
   if (squeezed(shown) === squeezed(value)) return [];

@@ -4,6 +4,7 @@ import { ContextLost, elementNotFound, invalidParameter, navigationTimeout } fro
 
 const ANSWER_MS = 6000; // for the page's answer, beside the time in which it may search
 const MAX_DOCUMENTS = 8;
+const TWO_ELEMENTS = "two_elements"; // the problem of a reference
 
 const MESSAGES = {
   hidden: "The element for {target} is hidden.",
@@ -23,7 +24,7 @@ const REFERENCE_MESSAGES = {
 };
 const NO_MATCH = "No element on the page matches {target}.";
 
-// A reference: by clickId, else by XPath, else the field that has the focus.
+// A reference: by clickId or XPath, or by both, which have to name the same element; else the field that has the focus.
 export const referenceOf = ({ clickId, xpath }) => ({ mode: "pointed", click_id: clickId ?? null, xpath: xpath ?? null });
 export const hasTarget = ({ clickId, xpath }) => clickId != null || xpath != null;
 
@@ -31,6 +32,9 @@ export function nameOf({ click_id: clickId, xpath }) {
   if (clickId !== null) return `the clickId ${clickId}`;
   return xpath ? `the XPath ${xpath}` : "the field that has the focus";
 }
+
+const namesTwoElements = (target) => invalidParameter(`clickId and xpath name two elements: ${nameOf(target)} and another. Give one of them.`,
+  { reason: TWO_ELEMENTS, effect: "none" });
 
 const withName = (template, target) => template.replace("{target}", () => nameOf(target));
 
@@ -61,7 +65,9 @@ function notFound(answer, target, purpose, url) {
     return invalidParameter(`${name[0].toUpperCase()}${name.slice(1)} is not a valid XPath.`);
   }
   const { reason, candidates, coveredBy } = answer;
-  const details = { reason, locator: withoutNull(target), purpose, candidates: candidates ?? [], url, ...(coveredBy ? { coveredBy } : {}) };
+  if (reason === TWO_ELEMENTS) throw namesTwoElements(target);
+  const { node, ...locator } = withoutNull(target);
+  const details = { reason, locator, purpose, candidates: candidates ?? [], url, ...(coveredBy ? { coveredBy } : {}) };
   return elementNotFound(withName(MESSAGES[reason] ?? NO_MATCH, target), details);
 }
 
@@ -71,6 +77,7 @@ const withoutNull = (fields) => Object.fromEntries(Object.entries(fields).filter
 export function requireFound(answer, target, url) {
   const { problem, coveredBy } = answer;
   if (problem === undefined) return;
+  if (problem === TWO_ELEMENTS) throw namesTwoElements(target);
   if (problem === "bad_xpath") throw invalidParameter(`xpath: ${target.xpath} is not a valid XPath of elements.`, { effect: "none" });
   const details = { reason: problem, url, effect: "none", ...(coveredBy ? { coveredBy } : {}) };
   throw elementNotFound(withName(REFERENCE_MESSAGES[problem] ?? NO_MATCH, target ?? referenceOf({})), details);

@@ -647,6 +647,16 @@ roots = found.map((element) => shadowOf(element) ?? innerDocument(element)).filt
 }
 return [...new Set(found)];
 };
+const nodes = (globalThis.continuityNodes ??= { names: new WeakMap(), elements: new Map() });
+const nameOfNode = (element) => {
+if (!nodes.names.has(element)) {
+const name = crypto.getRandomValues(new Uint32Array(4)).join("-");
+nodes.names.set(element, name);
+nodes.elements.set(name, new WeakRef(element));
+}
+return nodes.names.get(element);
+};
+const nodeNamed = (name) => nodes.elements.get(name)?.deref() ?? null;
 const GOOD_ENOUGH = 0.5;
 const MAX_CANDIDATES = 5;
 const MENUS = "nav,[role=navigation],[role=menu],[role=menubar],[role=tablist]";
@@ -801,11 +811,15 @@ const describeFit = ({ element, score, by, matched, hinders }) => ({
 type: typeOfElement(element), label: labelOf(element, typeOfElement(element), attributeNames(element)),
 score: rounded(score), by, matched, ...(hinders ? { hindrance: hinders } : {}),
 });
-const byReference = ({ click_id: clickId, xpath }, purpose) => {
-const indexed = clickId === null ? null : clickIds.elements.get(clickId)?.deref();
-if (indexed && isHere(indexed)) return byName([indexed], "clickId", String(clickId), purpose);
+const isOnly = (element, found) => found.length === 1 && found[0] === element;
+const byReference = ({ click_id: clickId, xpath, node = null }, purpose) => {
+if (node !== null || clickId !== null) {
+const named = node !== null ? nodeNamed(node) : clickIds.elements.get(clickId)?.deref();
+if (!named || !isHere(named)) return { matched: 0, fits: [], enough: 0, failure: "gone" };
+if (node === null && xpath !== null && !isOnly(named, byPath(xpath))) return { matched: 0, fits: [], enough: 0, failure: "two_elements" };
+return byName([named], "clickId", String(clickId), purpose);
+}
 if (xpath !== null) return byName(byPath(xpath), "xpath", xpath, purpose);
-if (clickId !== null) return { matched: 0, fits: [], enough: 0, isGone: true };
 const active = deepActiveElement();
 return byName(active && isFillable(active) ? [active] : [], "focus", "", purpose);
 };
@@ -822,8 +836,8 @@ return (form === closest(field, "form") ? 0 : 4) + (menu === null || isAround(me
 };
 const search = (locator, purpose, isSubmit = false) => {
 const roots = findRoots(document);
-const { matched, fits, enough, isGone } = FITS[locator.mode](roots, locator, purpose);
-if (isGone) return { chosen: null, reason: "gone", candidates: [], isGone };
+const { matched, fits, enough, failure } = FITS[locator.mode](roots, locator, purpose);
+if (failure) return { chosen: null, reason: failure, candidates: [], isFinal: true };
 for (const fit of fits) {
 fit.score = rounded(fit.score);
 if (fit.score >= enough || fit.score > 0.1) fit.hinders = hindrance(fit.element, purpose);
@@ -1020,7 +1034,7 @@ const clickTargetOf = (element) =>
 visible(element) && boxOf(element).width >= 1 ? element : (visibleLabel(element) ?? element);
 const attempt = async ({ locator, purpose, isGuarded, isSubmit }) => {
 const found = locator ? search(locator, purpose, isSubmit) : defaultSubmit();
-if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates, isGone: found.isGone };
+if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates, isFinal: found.isFinal };
 const { element, score, by, matched } = found.chosen;
 const match = { ...describeElement(element), score, by, matched, equals: found.equals };
 const clickTarget = clickTargetOf(element);
@@ -1031,14 +1045,14 @@ if (isGuarded && !found.key) {
 openInSameTab(element);
 guard(clickTarget);
 }
-return { outcome: "ready", match, x: point.x, y: point.y, key: found.key ?? "", url: location.href, ...fieldInfo(element) };
+return { outcome: "ready", match, node: nameOfNode(element), x: point.x, y: point.y, key: found.key ?? "", url: location.href, ...fieldInfo(element) };
 };
 const locate = async (request) => {
 const deadline = now() + request.timeoutMs;
 try {
 for (;;) {
 const answer = await attempt(request);
-if (answer.outcome === "ready" || answer.isGone || now() >= deadline) return answer;
+if (answer.outcome === "ready" || answer.isFinal || now() >= deadline) return answer;
 await sleep(Math.min(100, Math.max(1, deadline - now())));
 }
 } catch (error) {
@@ -1253,8 +1267,8 @@ await sleep(50);
 };
 const referenced = (locator) => {
 try {
-const { fits, isGone } = byReference(locator, "any");
-return fits.length ? { element: fits[0].element } : { problem: isGone ? "gone" : "no_match" };
+const { fits, failure = "no_match" } = byReference(locator, "any");
+return fits.length ? { element: fits[0].element } : { problem: failure };
 } catch {
 return { problem: "bad_xpath" };
 }
@@ -1947,7 +1961,7 @@ const isHovered = () => ({ isHovered: matches(clickTargetOf(target()), ":is(:hov
 const focusForKeys = (locator) => {
 const { element = deepActiveElement() ?? rootOf(document), problem } = locator ? referenced(locator) : {};
 if (problem) return { problem };
-if (!element) return { focus: "page", url: location.href }; // the document is being written: keys go to the page
+if (!element) return { focus: "page", url: location.href, node: "" }; // the document is being written: keys go to the page
 if (locator && deepActiveElement() !== element) {
 element.focus();
 if (deepActiveElement() !== element) return { problem: "not_focusable" };
@@ -1956,7 +1970,7 @@ globalThis.continuityTarget = element;
 const isPage = [bodyOf(document), rootOf(document)].includes(element);
 const { values } = findSecrets(findRoots(document).map(({ root }) => root));
 const { type, label } = describeElement(element);
-return { focus: isPage ? "page" : masked(`${type} ${JSON.stringify(label)}`, values), url: location.href };
+return { focus: isPage ? "page" : masked(`${type} ${JSON.stringify(label)}`, values), url: location.href, node: nameOfNode(element) };
 };
 const centreOf = (element) => {
 const box = boxOf(element);
@@ -1967,7 +1981,7 @@ const { element, problem } = referenced(locator);
 if (problem) return { problem };
 const { reason, coveredBy } = await clickPointOf(element);
 globalThis.continuityDestination = element;
-return reason ? { problem: reason, coveredBy } : {};
+return reason ? { problem: reason, coveredBy } : { node: nameOfNode(element) };
 };
 const dropPoint = () => {
 const element = globalThis.continuityDestination;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -89,14 +90,70 @@ def test_an_unusable_element_is_not_clicked_and_the_reason_is_reported(
     assert not [one for one in page.log if one.startswith("click")]
 
 
-def test_an_xpath_finds_the_element_when_the_index_number_is_gone(
+TOAST = "<button id=undo>Undo</button><form action=/bought><button id=buy>Buy</button></form>"
+
+
+def test_an_xpath_beside_the_number_of_an_element_that_is_gone_clicks_nothing(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(reader, page_server, TOAST)
+    number = page.index()["Undo"]
+    page.evaluate("undo.remove()")
+    error = page.error("click", clickId=number, xpath="//form//button")
+    assert (error["errorCode"], error["details"]["reason"]) == ("ELEMENT_NOT_FOUND", "gone")
+    assert error["details"]["effect"] == "none"
+    assert page.log == []
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("click", {}),
+        ("drag", {"dx": 5}),
+        ("drag", {"xpath": None, "toXpath": "//form//button", "toClickId": ...}),
+        ("hover", {}),
+        ("press_key", {"key": "Enter"}),
+        ("scroll", {}),
+        ("select", {"options": ["A"]}),
+        ("type", {"text": "A"}),
+    ],
+)
+def test_a_number_and_an_xpath_that_name_two_elements_are_refused(
+    reader: Reader, page_server: PageServer, name: str, params: dict[str, Any]
+) -> None:
+    page = start_on_markup(reader, page_server, TOAST)
+    number = page.index()["Undo"]
+    params = {"clickId": number, "xpath": "//form//button", **params}
+    given = {key: number if value is ... else value for key, value in params.items()}
+    error = page.error(name, **{key: value for key, value in given.items() if value is not None})
+    assert (error["errorCode"], error["details"]["reason"]) == ("INVALID_PARAMETER", "two_elements")
+    assert error["details"]["effect"] == "none"
+    assert page.log == []
+
+
+def test_an_xpath_beside_a_number_may_name_its_element_alone(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(reader, page_server, TOAST)
+    number = page.index()["Undo"]
+    for xpath in ("//button", "//a"):
+        error = page.error("click", clickId=number, xpath=xpath)
+        assert error["details"]["reason"] == "two_elements"
+    page("click", clickId=number, xpath="//button[1][not(ancestor::form)]")
+    assert page.log.count("click:undo:true") == 1
+
+
+def test_an_xpath_that_names_another_element_after_a_miss_clicks_nothing_else(
     reader: Reader, page_server: PageServer
 ) -> None:
     page = start_on_markup(reader, page_server, "<button id=a>A</button>")
-    number = page.index()["A"]
-    page.evaluate("a.outerHTML = '<button id=a>A</button>'")
-    page("click", clickId=number, xpath="//button[text()='A']")
+    page.evaluate(
+        "addEventListener('pointermove', () => a.insertAdjacentHTML('beforebegin',"
+        " '<button id=b>B</button><br>'), {once: true, capture: true})"
+    )
+    page("click", xpath="//button")
     assert page.log.count("click:a:true") == 1
+    assert "click:b:true" not in page.log
 
 
 @pytest.mark.parametrize("xpath", ["//button[", "count(//button)", "//unknown:x", "//a >> //b >> "])
