@@ -17,7 +17,7 @@ from django.db import IntegrityError
 from decisions.errors import InvalidInput, RunNeedsConfirmation, ToolNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
-from runners.actions.catalogue import ACTIONS, TASK_START
+from runners.actions.catalogue import ACTIONS, TASK_START, TASK_STOP
 from runners.browser_sessions import find_session
 from runners.invocation.arguments import check_args, further_scopes_of
 from runners.own_browsers import ANY_OWN, SELECTED, choose_own_browser, is_own_browser
@@ -194,10 +194,20 @@ def _check(tool: Tool, args: Mapping[str, Any], known: Mapping[str, Any]) -> Non
 
 
 def _known_state(task: Task) -> dict[str, Any]:
-    """Return what the host knows about the page from the last action: tab, URL, takeovers."""
+    """Return what the host knows about the page from the last action: tab, URL, takeovers.
+
+    What the result does not have (the list of tabs, a failed task_start) is as it was before that
+    action; after task_stop no tab is known.
+    """
     runs = Run.objects.filter(task_id=task.id, template_id=TEMPLATE, result__isnull=False)
-    result = runs.order_by("-created_at", "-id").values_list("result", flat=True).first() or {}
-    known = {key: result[key] for key in _KNOWN_FIELDS if result.get(key) is not None}
+    last = runs.order_by("-created_at", "-id").values("inputs", "result").first()
+    if last is None:
+        return {}
+    inputs, result = last["inputs"], last["result"]
+    if inputs["action"] == TASK_STOP.name and result.get("ok"):
+        return _only(result, TAKEOVERS_ENDED)
+    given = {key: result[key] for key in _KNOWN_FIELDS if result.get(key) is not None}
+    known = _only(inputs, "url", *_KNOWN_FIELDS) | given
     for shown in (result.get("page"), result.get("result"), result.get("newTab")):
         if isinstance(shown, Mapping) and isinstance(shown.get("url"), str):
             return known | {"url": shown["url"]}
