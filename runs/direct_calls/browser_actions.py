@@ -203,7 +203,7 @@ def _known_state(task: Task) -> dict[str, Any]:
     last = runs.order_by("-created_at", "-id").values("inputs", "result").first()
     if last is None:
         return {}
-    inputs, result = last["inputs"], last["result"]
+    inputs, result = last["inputs"], last["result"] or {}
     if inputs["action"] == TASK_STOP.name and result.get("ok"):
         return _only(result, TAKEOVERS_ENDED)
     given = {key: result[key] for key in _KNOWN_FIELDS if result.get(key) is not None}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 from runners.actions.untrusted_page import fence_page
 from runners.browser.errors import (
     ContextLost,
+    browser_lost,
     no_answer,
     unfinished_page,
     unreadable_document,
@@ -24,6 +27,8 @@ from runners.errors import (
     NavigationTimeout,
     ToolFailed,
 )
+from runners.network.address import check_address
+from runners.tools.base import ToolContext
 
 PARSE_SECONDS = 30.0
 IDLE_SECONDS = 3.0
@@ -200,6 +205,34 @@ class PageReader:
         elif outcome == "unmet" and self.wait_for is not None:
             failure = _unmet(self.wait_for, self.condition_name, answer, url)
         raise failure
+
+
+@contextlib.asynccontextmanager
+async def opened_page(
+    ctx: ToolContext,
+    url: str,
+    extract: ExtractOptions | None = None,
+    wait_for: WaitCondition | None = None,
+) -> AsyncIterator[tuple[Tab, dict[str, Any]]]:
+    """Open a URL in a tab of its own; return the tab, with Playwright's `page`, and what was read.
+
+    The page is read once it has loaded, as `PageReader.open_and_read` does.
+
+    Raises:
+        InvalidTarget: It is no http or https URL.
+        AddressNotAllowed: It is, or redirects to, an address that the caller may not read.
+        PageCrashed, NavigationFailed, NavigationTimeout, ToolFailed: As the browser reports.
+    """
+    address = check_address(url, ctx.trust)
+    if ctx.browser is None:
+        raise browser_lost()
+    async with ctx.browser.tab() as tab:
+        reader = PageReader(extract or ExtractOptions(), wait_for, ctx.deadline)
+        page = await reader.open_and_read(tab, address)
+        if ctx.trust != "local":
+            # A redirect may have led to an address whose content this caller may not read.
+            check_address(page["url"], ctx.trust)
+        yield tab, page
 
 
 async def wait_for_next_document(tab: Tab, until: float, *, grace: float = GRACE_SECONDS) -> None:

@@ -7,13 +7,12 @@ from typing import Any
 
 from pydantic import Field, StrictBool, StrictStr
 
-from runners.browser.errors import ContextLost, browser_lost
-from runners.browser.interaction.page_reader import PageReader
+from runners.browser.errors import ContextLost
+from runners.browser.interaction.page_reader import opened_page
 from runners.browser.interaction.page_text import fit_content, reading_whole
 from runners.browser.interaction.screenshot import take_screenshot
 from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.browser.session.tab import Tab
-from runners.network.address import check_address
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
@@ -45,15 +44,8 @@ async def read_page(args: ReadPage, ctx: ToolContext) -> Mapping[str, Any]:
     that look like passwords or tokens are masked as "***". Text over maxContentLength is cut, and
     `content.readOn` has the arguments of the read_page_content call that reads on.
     """
-    url = check_address(args.url, ctx.trust)
-    if ctx.browser is None:
-        raise browser_lost()
-    async with ctx.browser.tab() as tab:
-        reader = PageReader(reading_whole(args.extract), args.wait_for, ctx.deadline)
-        page = await reader.open_and_read(tab, url)
-        if ctx.trust != "local":
-            # A redirect may have led to an address whose content this caller may not read.
-            check_address(page["url"], ctx.trust)
+    extract = reading_whole(args.extract)
+    async with opened_page(ctx, args.url, extract, args.wait_for) as (tab, page):
         if args.screenshot:
             page |= await _save_screenshot(tab, ctx, page["warnings"])
     if args.whole:

@@ -137,7 +137,8 @@ def test_the_image_runs_as_a_non_root_user_with_the_needed_packages() -> None:
 
 def folders_of_settings() -> list[Path]:
     """Return the folders that settings name beside those of packages."""
-    of_templates = [folder for engine in settings.TEMPLATES for folder in engine["DIRS"]]
+    engines: list[dict[str, Any]] = settings.TEMPLATES
+    of_templates = [folder for engine in engines for folder in engine["DIRS"]]
     of_files = [*settings.STATICFILES_DIRS, *settings.FIXTURE_DIRS]
     return [Path(folder) for folder in (*settings.LOCALE_PATHS, *of_templates, *of_files)]
 
