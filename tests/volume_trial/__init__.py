@@ -1,0 +1,1 @@
+"""The time of the product's operations with millions of rows, beside an empty database."""
