@@ -22,7 +22,7 @@ from decisions.audit.record import is_access_refusal
 from decisions.errors import ConfirmationRequired, Refused, ToolNotFound
 from decisions.infra.threads import in_thread
 from decisions.infra.trace_context import use_traceparent
-from decisions.validation.json_schema import check, coerce_integers
+from decisions.validation.json_schema import check, coerce_integers, first_errors
 from mcp_server.protocol import prompts, resources
 from mcp_server.protocol.progress import ProgressReporter
 from mcp_server.protocol.request_context import MessageContext, context_of, traceparent_of
@@ -312,7 +312,7 @@ class ContinuityServer(Server[ToolListWatch]):
         if isinstance(output, types.CallToolResult):
             return output
         if not tool.output_validator.is_valid(output):
-            error = next(tool.output_validator.iter_errors(output))
+            error = first_errors(tool.output_validator, output)[0]
             raise InvalidToolOutput(f"{list(error.instance_path)}: {error.message[:300]}")
         return output
 

@@ -11,7 +11,7 @@ from jsonschema_rs import Draft202012Validator, ValidationErrorKind
 from pydantic import ValidationError
 
 from decisions.errors import InvalidInput
-from decisions.validation.json_schema import check, compile_schema, schema_of
+from decisions.validation.json_schema import check, compile_schema, first_errors, schema_of
 from runners.actions.catalogue import UPLOAD
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import get_tool
@@ -70,7 +70,7 @@ def check_args(tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_policy(tool: Tool, validator: Draft202012Validator, args: Mapping[str, Any]) -> bool:
     """Tell whether all errors are policy violations."""
-    for error in validator.iter_errors(args):
+    for error in first_errors(validator, args):
         field = str(error.instance_path[0]) if error.instance_path else ""
         kind = _POLICY_FIELDS.get((tool.name, field))
         if kind is None or not isinstance(error.kind, kind):

@@ -12,8 +12,9 @@ from typing import Any
 import orjson
 
 from decisions.errors import InvalidInput, Refused
+from decisions.validation.foreign_schema import ForeignSchema
 from decisions.validation.json_input import load_json
-from decisions.validation.json_schema import compile_schema, without_titles
+from decisions.validation.json_schema import without_titles
 from decisions.validation.storable import storable, storable_text
 from runners.gateway.request import CATALOGUE_MAX_BYTES
 
@@ -75,7 +76,8 @@ def check_configured_tools(listed: Any) -> None:
         if "inputSchema" in one and usable_schema(one["inputSchema"]) is None:
             raise InvalidInput(
                 f"{path}.inputSchema: must be a JSON Schema of an object, of at most"
-                f" {SCHEMA_MAX_BYTES} bytes, without references to other documents."
+                f" {SCHEMA_MAX_BYTES} bytes, without references to other documents, that does not"
+                " expand to too many subschemas."
             )
         if offer["name"] in names:
             raise InvalidInput(f"{path}.name: {offer['name'][:64]} occurs twice.")
@@ -105,7 +107,7 @@ def usable_schema(raw: Any) -> dict[str, Any] | None:
     if len(orjson.dumps(schema)) > SCHEMA_MAX_BYTES:
         return None
     try:
-        compile_schema(schema)
+        ForeignSchema(schema)
     except ValueError:
         return None
     return schema

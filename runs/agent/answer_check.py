@@ -8,20 +8,22 @@ from typing import Any
 import orjson
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
-from decisions.validation.json_schema import compile_schema
+from decisions.validation.foreign_schema import ForeignSchema
+from decisions.validation.schema_nodes import SchemaTooCostly
 
-MAX_LISTED = 20  # errors of each kind in a verification
+MAX_LISTED = 20  # errors in a verification
 REASON_MAX, VALUE_MAX = 200, 60  # characters of an error's reason, and of the value
 # Keywords whose values are data, not schemas; and keywords whose values map names to schemas.
 _DATA = frozenset({"const", "default", "enum", "examples"})
 _NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 
 
-def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+def verify_output(output: Any, schema: ForeignSchema | None) -> dict[str, Any]:
     """Return {pass, score, missingFields, typeMismatches, reason}; without a schema nothing is
     verified: `pass` and `score` are None.
 
-    The score is the share of the schema's top-level properties that are present and valid.
+    The score is the share of the schema's top-level properties that are present and valid, as far
+    as the listed errors tell.
     """
     if schema is None:
         return {
@@ -29,9 +31,14 @@ def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, An
             "pass": None,
             "score": None,
         }
-    errors = list(compile_schema(dict(schema), mask="it").iter_errors(output))
+    try:
+        errors = schema.errors(output, at_most=MAX_LISTED + 1)
+    except SchemaTooCostly as costly:
+        return _verdict([], [], 0.0, f"not verified: {costly}")
+    if errors is None:
+        return _verdict([], [], 0.0, "it does not fit the schema, and is too large to say where")
     missing, mismatched, broken = [], [], set()
-    for error in errors:
+    for error in errors[:MAX_LISTED]:
         path = [str(part) for part in error.instance_path]
         if isinstance(error.kind, ValidationErrorKind.Required):
             path = [*path, str(error.kind.property)]
@@ -39,12 +46,13 @@ def verify_output(output: Any, schema: Mapping[str, Any] | None) -> dict[str, An
         else:
             mismatched.append(_mismatch(".".join(path), error))
         broken.add(path[0] if path else "")
-    fields = list(schema.get("properties", ()))
+    fields = list(schema.schema.get("properties", ()))
     if "" in broken or not fields:
         score = 0.0 if errors else 1.0
     else:
         score = 1 - sum(name in broken for name in fields) / len(fields)
-    reason = f"{len(errors)} parts do not fit the schema" if errors else "it fits the schema"
+    count = f"over {MAX_LISTED}" if len(errors) > MAX_LISTED else str(len(errors))
+    reason = f"{count} parts do not fit the schema" if errors else "it fits the schema"
     return _verdict(missing, mismatched, round(score, 3), reason)
 
 
@@ -64,13 +72,13 @@ def _verdict(
     return {
         "pass": score == 1.0 and not missing and not mismatched,
         "score": score,
-        "missingFields": missing[:MAX_LISTED],
-        "typeMismatches": mismatched[:MAX_LISTED],
+        "missingFields": missing,
+        "typeMismatches": mismatched,
         "reason": reason,
     }
 
 
-def completion_of(answer: str, output: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+def completion_of(answer: str, output: Any, schema: ForeignSchema | None) -> dict[str, Any]:
     """Return {answer, output?, verification} for the model's answer.
 
     Where the run has a schema and the model gave no output, the answer is parsed as JSON.

@@ -20,6 +20,8 @@ from typing import Any
 
 from django.conf import settings
 
+from decisions.infra.threads import in_long_thread
+from decisions.validation.foreign_schema import ForeignSchema
 from decisions.validation.storable import storable, storable_text
 from runners.actions.catalogue import ACTIONS, TASK_START
 from runners.errors import ToolFailed
@@ -56,6 +58,7 @@ from runs.agent.journal_view import (
     today_in,
     turns_of,
 )
+from runs.agent.output_schema import check_output_schema
 from runs.agent.pages.page_state import held_up_mark, page_to_read, perform_action, read_tab
 from runs.agent.pages.pictures import load_picture
 from runs.agent.prompt import (
@@ -191,6 +194,7 @@ async def do_turn(
 
     Raises:
         ToolFailed: The model's server is unavailable, or its reply is invalid.
+        InvalidInput: The output schema, stored by an older version, takes too long to apply.
     """
     start: dict[str, Any] = {}
     if step["turn"] == 1:
@@ -201,6 +205,7 @@ async def do_turn(
     if ctx.attempt_number > 1:  # readers discard the deltas that a lost worker sent
         ctx.emit("chatDelta", {"content": "", "restarted": True})
     schema, only = inputs.get("outputSchema"), COMPLETE if _has_to_complete(step) else ""
+    measured = None if schema is None else check_output_schema(schema)
     remote = await load_remote_tools(inputs["tools"], ctx, taken=local_tool_names())
     tools = tool_specs(inputs["tools"], remote, schema)
     note = LAST_TURN if only else ""
@@ -229,7 +234,7 @@ async def do_turn(
         "context": {"bytes": size_of(messages), "limit": size},
         "calls": validated,
     }
-    return reply | start | _completion(reply, schema, ctx)
+    return reply | start | await _completion(reply, measured, ctx)
 
 
 def _start_of_run(run: Run) -> dict[str, Any]:
@@ -288,8 +293,8 @@ async def _stream_reply(
     return calls, done
 
 
-def _completion(
-    reply: Mapping[str, Any], schema: Mapping[str, Any] | None, ctx: AgentContext
+async def _completion(
+    reply: Mapping[str, Any], schema: ForeignSchema | None, ctx: AgentContext
 ) -> dict[str, Any]:
     """Return {completion}, the verified answer of a turn, or {} if the turn gives no answer."""
     calls, answer, output = reply["calls"], reply["content"], None
@@ -299,20 +304,21 @@ def _completion(
         answer, output = calls[0]["args"]["result"], calls[0]["args"].get("output")
     elif reply["stop"] != "stop" or not answer.strip():
         return {}
-    completion = completion_of(answer, output, schema)
-    if schema is not None:
-        fits = not is_refused(completion)
-        data = (
-            {"output": completion["output"]}
-            if fits
-            else {
-                "error": {
-                    "code": "SCHEMA_VALIDATION_FAILED",
-                    "message": "The output does not fit the schema.",
-                }
+    if schema is None:
+        return {"completion": completion_of(answer, output, None)}
+    completion = await in_long_thread(completion_of, answer, output, schema)
+    fits = not is_refused(completion)
+    data = (
+        {"output": completion["output"]}
+        if fits
+        else {
+            "error": {
+                "code": "SCHEMA_VALIDATION_FAILED",
+                "message": "The output does not fit the schema.",
             }
-        )
-        ctx.emit("structuredOutput", {"status": "ok" if fits else "error", **data})
+        }
+    )
+    ctx.emit("structuredOutput", {"status": "ok" if fits else "error", **data})
     return {"completion": completion}
 
 

@@ -29,9 +29,9 @@ from runners.browser_sessions import find_session, new_session
 from runners.models import BrowserSession
 from runners.targets.targets import Caller
 from runners.targets.workspaces import developer_mode_target
+from runs.agent.output_schema import check_output_schema
 from runs.models import DEVELOPER_TARGET, TRACE, Run
 from runs.search.labels import check_labels
-from runs.submission.output_schema import check_output_schema
 from runs.submission.secret_inputs import name_secrets, split_secrets
 from runs.task_templates.base import StepPlan, TaskTemplate
 from runs.task_templates.registry import find_template

@@ -776,15 +776,15 @@ _SUBMISSION = (
     Guard(
         "output-schema-size",
         "An output schema has a maximum size",
-        Patch("runs/submission/output_schema.py", old="if size > MAX_BYTES:", new="if False:"),
+        Patch("runs/agent/output_schema.py", old="if size > MAX_BYTES:", new="if False:"),
         failing_test="tests/runs/submission/test_submission.py::test_a_refused_submit_leaves_no_run[18]",
     ),
     Guard(
         "output-schema-patterns",
         "A pattern that repeats a repetition is refused in an output schema",
         Patch(
-            "runs/submission/output_schema.py",
-            old="if any(_NESTED_REPETITION.search(pattern) for pattern in patterns):",
+            "runs/agent/output_schema.py",
+            old="if any(_NESTED_REPETITION.search(pattern) for pattern in measured.patterns):",
             new="if False:",
         ),
         failing_test="tests/runs/agent/test_unusual_replies.py::"
@@ -794,9 +794,9 @@ _SUBMISSION = (
         "output-schema-cycles",
         "A reference that leads only to itself is refused in an output schema",
         Patch(
-            "runs/submission/output_schema.py",
-            old="        if reference in seen:",
-            new="        if reference in seen:\n            return\n        if False:",
+            "decisions/validation/schema_nodes.py",
+            old="            if above > MAX_DEPTH or depths.get(node) == 0:",
+            new="            if depths.get(node) == 0:\n                return 1\n            if above > MAX_DEPTH:",
         ),
         failing_test="tests/runs/agent/test_unusual_replies.py::"
         "test_a_hostile_schema_is_rejected_in_the_inputs_too[schema2]",

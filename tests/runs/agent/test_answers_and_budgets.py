@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
+from decisions.validation.foreign_schema import ForeignSchema
 from runs.agent.answer_check import verify_output
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import (
@@ -90,7 +91,8 @@ def test_an_answer_of_the_last_turn_is_repaired_once(
 def test_a_mismatch_names_place_keyword_and_reason_before_the_value() -> None:
     names = {"type": "array", "minItems": 60}
     output = {"names": [f"Item number {n}" for n in range(58)]}
-    (mismatch,) = verify_output(output, {"properties": {"names": names}})["typeMismatches"]
+    schema = ForeignSchema({"properties": {"names": names}})
+    (mismatch,) = verify_output(output, schema)["typeMismatches"]
     assert mismatch.startswith('names: minItems: it has less than 60 items (["Item number 0"')
     assert mismatch.endswith("…, 58 items)")
     assert len(mismatch) < 150

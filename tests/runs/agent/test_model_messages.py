@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from decisions.validation.foreign_schema import ForeignSchema
 from runners.tools.base import Effect
 from runs.agent.answer_check import verify_output
 from runs.agent.history import HistoryMessage
@@ -234,7 +235,7 @@ def test_an_observation_has_titles_and_events_between_the_fence_lines() -> None:
 def test_an_output_is_scored_by_its_fields(
     output: Any, score: float, missing: list[str], mismatched: int
 ) -> None:
-    verdict = verify_output(output, SCHEMA)
+    verdict = verify_output(output, ForeignSchema(SCHEMA))
     assert (verdict["score"], verdict["missingFields"]) == (score, missing)
     assert len(verdict["typeMismatches"]) == mismatched
     assert verdict["pass"] == (score == 1.0)

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
-from runs.models import RunEvent, RunStep
+from runs.models import Run, RunEvent, RunStep
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import READ, SCHEMA, SubmitGoal, execute_run, tool_results
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
+from tests.support.decisions.schemas import doubled_references
 
 pytest_plugins = [
     "tests.support.workspace.workspace_fixtures",
@@ -161,6 +162,18 @@ def test_a_hostile_schema_is_rejected_in_the_inputs_too(
 ) -> None:
     with pytest.raises(InvalidInput, match="outputSchema"):
         submit_goal(outputSchema=schema)
+
+
+def test_a_hostile_schema_that_an_older_version_stored_is_refused_before_the_model_is_asked(
+    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
+) -> None:
+    run_id = submit_goal(outputSchema=SCHEMA)
+    inputs = Run.objects.get(id=run_id).inputs
+    Run.objects.filter(id=run_id).update(inputs={**inputs, "outputSchema": doubled_references(40)})
+    ended = execute_run(run_id, worker)
+    assert (ended.status, ended.error["errorCode"]) == ("failed", "INVALID_PARAMETER")
+    assert "expands to more than" in ended.error["message"]
+    assert not model.requests
 
 
 def test_a_turn_cut_at_the_token_limit_makes_none_of_its_calls(

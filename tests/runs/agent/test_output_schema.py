@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from decisions.errors import InvalidInput
-from runs.submission.output_schema import MAX_BYTES, MAX_PATTERNS, check_output_schema
+from runs.agent.output_schema import MAX_BYTES, check_output_schema
+from tests.support.decisions.schemas import doubled_references
 
 UNSAFE: dict[str, dict[str, Any]] = {
     "no schema": {"type": "nonsense"},
@@ -29,12 +30,18 @@ UNSAFE: dict[str, dict[str, Any]] = {
     "a tower of repetitions": {"pattern": "(a+)+$"},
     "a tower as a property's name": {"patternProperties": {"(a*)*$": {}}},
     "a huge repetition": {"pattern": "((a{900}){900}){900}"},
-    "too many patterns": {
-        "patternProperties": {f"^a{n}.{{900}}$": {} for n in range(MAX_PATTERNS + 1)}
+    "too many patterns": {"patternProperties": {f"^a{n}.{{900}}$": {} for n in range(51)}},
+    "forty levels of two references": doubled_references(40),
+    "a chain of references": {
+        "$ref": "#/$defs/a0",
+        "$defs": {f"a{n}": {"$ref": f"#/$defs/a{n + 1}"} for n in range(2000)} | {"a2000": {}},
     },
-    "too many patterns apart": {
-        "properties": {f"p{n}": {"pattern": ".{900}"} for n in range(MAX_PATTERNS + 1)}
+    "a part that applies itself": {"anyOf": [{"type": "string"}, {"allOf": [{"$ref": "#"}]}]},
+    "too many alternatives": {"anyOf": [{}] * 10_000},
+    "references that another document renames": {
+        "properties": {"a": {"$id": "b", "properties": {"c": {"$ref": "#/d"}}, "d": {}}}
     },
+    "too many patterns apart": {"properties": {f"p{n}": {"pattern": ".{900}"} for n in range(51)}},
 }
 
 
@@ -55,6 +62,9 @@ def test_an_unsafe_schema_is_refused_quickly(case: str) -> None:
         {"type": "object", "properties": {"price": {"type": "number"}}, "required": ["price"]},
         {"$ref": "#/$defs/a", "$defs": {"a": {"type": "string", "pattern": "^[a-z]{1,20}$"}}},
         {"properties": {"next": {"$ref": "#"}}},  # a list, node by node
+        {"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}},
+        doubled_references(9),
+        {"pattern": "^[\\u4e00-\\u9fff]+$"},
         {"properties": {"pattern": {"type": "string"}, "$ref": {"type": "string"}}},
     ],
 )
