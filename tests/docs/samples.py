@@ -39,10 +39,15 @@ def python_sample(document: str) -> str:
 
 
 def shell_lines(text: str) -> Sequence[str]:
-    """Return the commands of a shell block, continued lines joined, without comments."""
-    joined = text.replace("\\\n", " ")
-    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in joined.splitlines())
-    return [line for line in lines if line]
+    """Return the commands of a shell block without comments, each on one line."""
+    lines: list[str] = []
+    for line in text.replace("\\\n", " ").splitlines():
+        command = re.sub(r"(^|\s)#.*", "", line).strip()
+        if lines and lines[-1].count("'") % 2:  # a quoted text goes on
+            lines[-1] += f" {command}"
+        elif command:
+            lines.append(command)
+    return lines
 
 
 def name_of(path: Path) -> str:
