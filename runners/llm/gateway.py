@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -36,12 +36,20 @@ ALLOWED_HEADERS = frozenset(
         "user-agent",
         "content-type",
         "content-length",
-        "anthropic-version",
     }
 )
-_PROVIDERS = {
-    "openai": ("runners.llm.openai_compatible", "OpenAiCompatible"),
-    "anthropic": ("runners.llm.anthropic_messages", "AnthropicMessages"),
+# Module and class of each provider, and the headers that its API requires.
+_PROVIDERS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "openai": (
+        "runners.llm.openai_compatible",
+        "OpenAiCompatible",
+        {"authorization": "Bearer {key}"},
+    ),
+    "anthropic": (
+        "runners.llm.anthropic_messages",
+        "AnthropicMessages",
+        {"x-api-key": "{key}", "anthropic-version": "2023-06-01"},
+    ),
 }
 
 
@@ -197,25 +205,25 @@ def open_provider(settings: LlmSettings) -> Provider:
 
     It imports the provider's library and loads the TLS configuration.
     """
-    module, name = _PROVIDERS[settings.provider]
+    module, name, required = _PROVIDERS[settings.provider]
     kind = getattr(importlib.import_module(module), name)
     http = importlib.import_module("httpx2")
-    key = f"Bearer {settings.api_key or NO_KEY}"
+    key = settings.api_key or NO_KEY
+    own = {header: value.replace("{key}", key) for header, value in required.items()}
 
-    async def strip_headers(request: Any) -> None:
-        """Remove headers that the libraries add from their own environment variables.
-
-        They may contain organisations or keys that are not meant for the configured server.
+    async def set_headers(request: Any) -> None:
+        """Send the key as the API takes it, and no header from the libraries' own environment
+        variables: it may contain an organisation or a key that is not meant for this server.
         """
-        for name in set(request.headers) - ALLOWED_HEADERS:
-            del request.headers[name]
-        request.headers["authorization"] = key
+        for header in set(request.headers) - ALLOWED_HEADERS:
+            del request.headers[header]
+        request.headers.update(own)
 
     # No redirects: the key is sent only to the configured URL. The gateway has its own deadline.
     client = http.AsyncClient(
         follow_redirects=False,
         timeout=http.Timeout(None, connect=10.0),
-        event_hooks={"request": [strip_headers]},
+        event_hooks={"request": [set_headers]},
     )
     provider: Provider = kind(settings, client)
     return provider

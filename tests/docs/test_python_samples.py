@@ -95,7 +95,7 @@ def test_the_model_provider_answers_a_turn_of_the_gateway(
     saved: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved("docs/adding-a-model-provider.md", "echo")
-    monkeypatch.setitem(gateway._PROVIDERS, "echo", ("echo", "Echo"))
+    monkeypatch.setitem(gateway._PROVIDERS, "echo", ("echo", "Echo", {}))
     settings: Any = replace(LlmSettings(model="any"), provider="echo")  # type: ignore[arg-type]
 
     async def turn() -> list[Any]:

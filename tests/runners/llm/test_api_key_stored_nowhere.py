@@ -80,7 +80,7 @@ def test_the_api_key_is_only_in_the_request(
             worker.work()
     statuses = [Run.objects.get(id=run_id).status for run_id in runs]
     assert statuses == ["succeeded"] + ["failed"] * 5
-    assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in model.requests)
+    assert all(request.key == KEY for request in model.requests)
     assert any("chat/completions" in line or "/messages" in line for line in log)  # it does log
     sources: dict[str, str | bytes] = {
         "a row": every_row(),

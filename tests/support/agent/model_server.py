@@ -1,7 +1,8 @@
 """A local HTTP server with the APIs of model providers that sends the turns of a test's script.
 
-`POST /v1/chat/completions` streams as OpenAI does, `POST /v1/messages` as Anthropic does. It runs
-in its own thread, so the code under test may use any event loop.
+`POST /v1/chat/completions` streams as OpenAI does, `POST /v1/messages` as Anthropic does; each
+refuses a request that does not have the key as its API wants it. It runs in its own thread, so the
+code under test may use any event loop.
 """
 
 from __future__ import annotations
@@ -29,6 +30,14 @@ class ModelRequest:
     raw: bytes = b""
     answered: threading.Event = field(default_factory=threading.Event)
     disconnected: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def key(self) -> str | None:
+        """Return the key as the API of the path takes it, None if the request has it otherwise."""
+        bearer, key = self.headers.get("authorization", ""), self.headers.get("x-api-key")
+        if self.path.endswith("completions"):
+            return bearer.removeprefix("Bearer ") if bearer[:7] == "Bearer " and not key else None
+        return key if self.headers.get("anthropic-version") == "2023-06-01" and not bearer else None
 
     @property
     def tools(self) -> list[str]:
@@ -110,6 +119,8 @@ class ModelServer:
         return is_complete
 
     def _turn(self, request: ModelRequest) -> Turn:
+        if request.key is None:
+            return Turn(status=401, body='{"error": {"message": "no key of this API"}}')
         if self.answer is not None:
             return self.answer(request)
         return (
