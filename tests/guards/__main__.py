@@ -2,10 +2,11 @@
 
     python -m tests.guards [NAME …]
 
-First all named tests have to pass unchanged. Then each guard runs in a copy, with a database that is
-empty and unchanged: its test has to fail in its call phase. A patch that does not fit, a test that cannot run, that
-passes or that runs into its time limit are errors; the exit code is then 1. One line for each guard
-shows with which message its test failed.
+A mutation that does not fit the code ends the run at once, with the guard's name. Then all named
+tests have to pass unchanged, and each guard runs in a copy, with a database that is empty and
+unchanged: its test has to fail in its call phase. A test that is skipped, that cannot run, that
+passes or that runs into its time limit is an error; the exit code is then 1. One line for each
+guard shows with which message its test failed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import py_compile
 import queue
 import shutil
 import subprocess
@@ -27,8 +27,9 @@ from pathlib import Path
 
 import psycopg
 
-from tests.guards.catalogue import guards_by_part
-from tests.guards.guard import Guard, StalePatch
+from tests.guards.catalogue import guards_by_part, problems
+from tests.guards.guard import Guard
+from tests.guards.mutation import StaleMutation
 from tests.services import PostgresServer, postgres_server, redis_server
 
 ROOT = Path(__file__).parent.parent.parent
@@ -123,6 +124,9 @@ def main(names: Sequence[str]) -> int:
     if missing := {*names} - {guard.name for guard in chosen}:
         say(f"There is no guard named {', '.join(sorted(missing))}.")
         return 1
+    if stale := problems(chosen):
+        say("These guards do not fit the code:", *stale)
+        return 1
     began = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="cty-guards-", dir=fast_folder()) as folder,
@@ -199,24 +203,24 @@ def run_guard(services: Services, guard: Guard, database: str, broken: set[str])
     copy = services.free_copies.get()
     noticed = False
     try:
-        for patch in guard.patches:
-            patch.apply(copy.tree)
+        for mutation in guard.mutations:
+            mutation.apply(copy.tree)
         if database not in copy.usable_databases:
             services.new_database(database, copy.name)
         copy.usable_databases.discard(database)
         noticed, message = run_test(services, copy, guard, database)
-    except (StalePatch, py_compile.PyCompileError, OSError, psycopg.Error) as problem:
+    except (StaleMutation, SyntaxError, OSError, psycopg.Error) as problem:
         message = str(problem)
     finally:
-        for patch in guard.patches:
-            shutil.copy(ROOT / patch.file, copy.tree / patch.file)
+        for mutation in guard.mutations:
+            shutil.copy(ROOT / mutation.file, copy.tree / mutation.file)
         services.free_copies.put(copy)
     say(f"  {'' if noticed else 'NOT NOTICED '}{guard.name} ({database}): {message[:100]}")
     return Result(guard, database, noticed, message)
 
 
 def run_test(services: Services, copy: TreeCopy, guard: Guard, database: str) -> tuple[bool, str]:
-    """Run the guard's test in a copy of the tree; return whether it noticed the removal, and its message."""
+    """Run the guard's test in a copy of the tree; return whether it failed, and its message."""
     outcomes_file = services.folder / f"{copy.name}-outcomes"
     outcomes_file.unlink(missing_ok=True)
     outcomes_file.touch()
@@ -224,7 +228,7 @@ def run_test(services: Services, copy: TreeCopy, guard: Guard, database: str) ->
         database,
         copy.name,
         CONTINUITY_TEST_GUARD_RESULTS=str(outcomes_file),
-        CONTINUITY_TEST_GUARD_SQL=guard.statement(database),
+        CONTINUITY_TEST_GUARD_SQL=guard.statements.get(database, ""),
     )
     request = {
         "arguments": [*OPTIONS, guard.failing_test],
@@ -238,7 +242,7 @@ def run_test(services: Services, copy: TreeCopy, guard: Guard, database: str) ->
     copy.process.stdin.flush()
     copy.process.stdout.readline()
     outcome, message = outcomes(outcomes_file).get(guard.failing_test, ("did not run", ""))
-    if guard.patches and was_torn_down(outcomes_file):
+    if guard.mutations and was_torn_down(outcomes_file):
         copy.usable_databases.add(database)
     if outcome != "failed" or "Timeout (>" in message:
         return False, f"{guard.failing_test} {outcome} {message}"
@@ -252,7 +256,7 @@ def was_torn_down(file: Path) -> bool:
 
 
 def outcomes(file: Path) -> dict[str, tuple[str, str]]:
-    """Return outcome and message of each test; a failure in its set-up is no failure of the test."""
+    """Return outcome and message of each test; a failure in its set-up is not one of the test."""
     found: dict[str, tuple[str, str]] = {}
     for line in map(json.loads, file.read_text().splitlines()):
         failed_early = line["when"] == "setup" and line["outcome"] == "failed"
