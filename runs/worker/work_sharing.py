@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
+from runners.tools.base import Effect
 from runs.journal import step_records
 from runs.journal.lease_expiry import MAX_TIMES_LOST
 from runs.lifecycle.changes import Plus, StepChange, Transition
@@ -24,6 +25,8 @@ from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
 
 MAX_HELPERS = 8
 _PENDING = RunStep.objects.filter(run_id=OuterRef("id"), status=StepStatus.PENDING)
+# Steps of a lost helper are repeated, so a helper takes none with the effect `once`.
+_REPEATABLE = ~Q(effect=Effect.ONCE)
 # A step that waits for a person: the worker with the lease suspends the run, helpers stay away.
 _WAITING = _PENDING.filter(paused__isnull=False)
 
@@ -38,13 +41,15 @@ def notify_helpers(lease: Lease) -> None:
 
 
 def find_shared_run(worker_id: str) -> Lease | None:
-    """Return a helper's lease of the oldest shared run of another worker that has pending steps;
-    None where there is none.
+    """Return a helper's lease of the oldest shared run of another worker that has pending steps
+    which may be repeated; None where there is none.
     """
     running = Run.objects.filter(
         served_q(), shared=True, status=RunStatus.RUNNING, lease_owner__isnull=False
     )
-    shared = running.exclude(lease_owner=worker_id).filter(Exists(_PENDING), ~Exists(_WAITING))
+    shared = running.exclude(lease_owner=worker_id).filter(
+        Exists(_PENDING.filter(_REPEATABLE)), ~Exists(_WAITING)
+    )
     run = shared.order_by("started_at").first()
     return None if run is None else Lease(run, worker_id, ClaimedSteps([], []), is_helper=True)
 
@@ -68,6 +73,8 @@ def take_steps(lease: Lease, count: int) -> list[RunStep]:
     as started before releasing it.
     """
     pending = RunStep.objects.filter(run_id=lease.run.id, status=StepStatus.PENDING)
+    if lease.is_helper:
+        pending = pending.filter(_REPEATABLE)
     return list(pending.order_by("index")[: max(0, count)])
 
 

@@ -116,6 +116,16 @@ def test_a_worker_does_not_share_its_own_run_or_a_run_without_pending_steps(subm
     assert lease.run.shared
 
 
+def test_a_helper_takes_no_step_that_must_not_be_repeated(submit: Submit) -> None:
+    submit("ok", "ok", shared=True, effect="once")
+    must_take("w1")
+    assert work_sharing.find_shared_run("w2") is None
+    run = Run.objects.get()
+    RunStep.objects.filter(run=run, index=1).update(effect="read")
+    _, taken = take_steps_as("w2", 5)
+    assert [step.index for step in taken] == [1]
+
+
 @pytest.mark.slow
 def test_steps_of_a_lost_helper_are_repeated(
     submit: Submit, worker: WorkerProcess, in_background: Background, tmp_path: Path
