@@ -58,6 +58,8 @@ _HUMP = re.compile(r"([a-z0-9])([A-Z])")
 _SEPARATORS = re.compile(r"[\s_\-.:\[\]/]+")
 # Prefix of the events between the two worlds; it is random, so that a page cannot listen for them.
 TOKEN = f"continuity:{secrets.token_hex(8)}:"
+# Of the events that let input reach frames of other origins while a person has the page.
+PERSON_TOKEN = f"continuity:{secrets.token_hex(8)}:"
 STORED_PREFIX = "${globalThis.continuityToken}"  # in the browser extension
 
 
@@ -68,19 +70,26 @@ def activity_script() -> str:
 
 
 @cache
+def frame_input_script() -> str:
+    """Return the script that withholds input from frames of other origins than their page's."""
+    return _with_token(_source("frame_input"), PERSON_TOKEN)
+
+
+@cache
 def reader_script() -> str:
     """Return the function `(options) => promise` that reads a document and returns JSON text."""
     return _function(READER, "read")
 
 
 def install_at_document_start() -> str:
-    """Return the script that installs the functions that almost every document is called with.
+    """Return the script that the browser runs in each new document, in the isolated world.
 
-    The browser runs it in each new document, so that they are not sent with each call.
+    It installs the first listeners of input, and the functions that almost every document is called
+    with, so that they are not sent with each call.
     """
     scripts = {READ: reader_script(), DOCUMENT_READY: document_ready_script()}
     installed = "".join(f"globalThis.{name} = {script};" for name, script in scripts.items())
-    return f"if (window === window.top) {{ {installed} }}"
+    return f"{_source('first_listeners')} if (window === window.top) {{ {installed} }}"
 
 
 @cache

@@ -19,7 +19,10 @@ from runners.browser.action_support.keys import Key, key_of, keyboard
 from runners.browser.errors import browser_errors
 from runners.browser.interaction.input_device import (
     DocumentCheck,
+    KeyCheck,
+    PressCheck,
     is_typed,
+    press,
     require_current_document,
 )
 from runners.browser.session.tab import Tab
@@ -56,36 +59,27 @@ class CdpInput:
     cdp: CDPSession
     _has_started: bool = False
 
-    async def click(self, x: float, y: float, is_current: DocumentCheck) -> None:
+    async def click(self, x: float, y: float, check: PressCheck) -> None:
         """Click the left button at a point of the viewport."""
-        at = {"x": x, "y": y, "button": "left", "clickCount": 1}
-        await self._try((MOUSE, {"type": "mouseMoved", "x": x, "y": y}))
-        await self._await_page_events()
-        require_current_document(is_current)
-        await self._send(
-            [
-                (MOUSE, {"type": "mousePressed", "buttons": 1, **at}),
-                (MOUSE, {"type": "mouseReleased", **at}),
-            ]
-        )
+        await press(self, x, y, check)
+        await self.release_button(x, y)
 
-    async def type_text(self, text: str, is_current: DocumentCheck) -> None:
+    async def type_text(self, text: str, check: KeyCheck) -> None:
         """Type the characters that a keyboard has; insert the others as an input method does."""
         await self._try(NO_OP)
         has_started = False
         inserted: list[Message] = [(INSERT, {"text": text})]
         for messages in _bursts(text) if is_typed(text) else [inserted]:
-            if has_started:
-                await self._await_page_events()
-            require_current_document(is_current, has_started=has_started)
+            await check.require_focus(has_started=has_started)
+            require_current_document(check.is_current, has_started=has_started)
             has_started = True
             await self._send(messages)
 
-    async def press_key(self, key: str, is_current: DocumentCheck) -> None:
+    async def press_key(self, key: str, check: KeyCheck) -> None:
         """Press one key."""
         await self._try(NO_OP)
-        await self._await_page_events()
-        require_current_document(is_current)
+        await check.require_focus(has_started=False)
+        require_current_document(check.is_current)
         await self._send(list(_key_messages(key_of(key))))
 
     async def move(self, x: float, y: float, is_current: DocumentCheck) -> None:

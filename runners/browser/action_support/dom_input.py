@@ -12,7 +12,7 @@ from typing import Any
 from runners.actions.errors import CdpUnavailable
 from runners.browser.action_support.keys import SHIFT, key_of
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.input_device import DocumentCheck
+from runners.browser.interaction.input_device import DocumentCheck, KeyCheck, PressCheck
 from runners.browser.interaction.locator import run_command
 from runners.browser.session.tab import Tab
 
@@ -29,15 +29,15 @@ class DomInput:
 
     tab: Tab
 
-    async def click(self, x: float, y: float, is_current: DocumentCheck) -> None:
+    async def click(self, x: float, y: float, check: PressCheck) -> None:
         """Click the element."""
         await self._run("domClick")
 
-    async def type_text(self, text: str, is_current: DocumentCheck) -> None:
+    async def type_text(self, text: str, check: KeyCheck) -> None:
         """Set the text of the field."""
         await self._run("domType", text)
 
-    async def press_key(self, key: str, is_current: DocumentCheck) -> None:
+    async def press_key(self, key: str, check: KeyCheck) -> None:
         """Enter: submit the field's form. Delete: empty the field."""
         if key == "Enter":
             await self._run("domEnter")

@@ -17,12 +17,15 @@ from runners.browser.action_support.gestures import device_of
 from runners.browser.action_support.references import document_gone, require_found
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.input_device import (
+    INPUT_SECONDS,
+    OUTSIDE,
     DocumentCheck,
     NavigatedAway,
+    PressMissed,
+    press,
     require_current_document,
 )
 from runners.browser.interaction.interactor import (
-    INPUT_SECONDS,
     MAX_MISSES,
     Interactor,
     effect_unknown,
@@ -36,6 +39,10 @@ INTERCEPT_SECONDS = 2.0
 Offset = dict[str, int]  # dx and dy, in CSS pixels
 FIRST_PIXELS = (3.0, 8.0)  # a movement of a few pixels starts a drag
 STEPS = 8
+_DROP_MESSAGES = {
+    "gone": "The element to drop on disappeared.",
+    "other_origin": "A frame of another origin is where to drop, which gets no input.",
+}
 NOT_DROPPED = "The page did not accept the drop there."
 
 
@@ -94,14 +101,14 @@ class PageDrag:
 
     async def by_cdp(self, device: CdpInput, is_current: DocumentCheck) -> bool:
         """Drag with the mouse; return false if it would have taken another element."""
-        await device.move(*self.start, is_current)
+        pressing = self.interactor.press_at(self.start, is_current)
         async with device.intercepted_drags() as intercepted:
-            await device.press_button(*self.start, is_current)
             try:
-                if (await self._run("pressOutcome"))["outcome"] == "missed":
-                    await device.release_button(*self.start)
-                    await self._run("clickOutcome")
-                    return False
+                await press(device, *self.start, pressing)
+            except PressMissed as missed:
+                await self.interactor.require_missed(pressing, missed)
+                return False
+            try:
                 for pixels in FIRST_PIXELS:
                     await device.move_pressed(self.start[0] + pixels, self.start[1] + pixels)
                 data = await self._drag_data(intercepted)
@@ -110,7 +117,7 @@ class PageDrag:
             except BaseException:  # also where the action's time is over
                 with contextlib.suppress(ToolFailed):
                     if is_current():
-                        await device.release_button(*self.start)
+                        await device.release_button(*OUTSIDE)
                 raise
             if data is None:
                 await self._move_and_release(device, end)
@@ -154,23 +161,25 @@ class PageDrag:
         return [NOT_DROPPED] if outcome["isHtmlDrag"] and not outcome["isDropped"] else []
 
     async def _end(self) -> tuple[float, float]:
-        """Return the point where to drop, in view."""
+        """Return the point where to drop, in view; no frame of another origin is there."""
+        by_offset = None
         if self.offset is not None:
-            return self.start[0] + self.offset["dx"], self.start[1] + self.offset["dy"]
-        point = await self._run("dropPoint")
+            x, y = self.start[0] + self.offset["dx"], self.start[1] + self.offset["dy"]
+            by_offset = {"x": x, "y": y}
+        point = await self._run("dropPoint", by_offset)
         self._require_destination(point, effect="unknown")
         return point["x"], point["y"]
 
-    async def _run(self, command: str) -> dict[str, Any]:
+    async def _run(self, command: str, args: object = None) -> dict[str, Any]:
         """Run a command while the button is pressed."""
         try:
-            return await self.interactor.run(command)
+            return await self.interactor.run(command, args)
         except ContextLost:
             raise NavigatedAway(has_started=True) from None
 
     def _require_destination(self, answer: dict[str, Any], *, effect: str) -> None:
         if "problem" in answer:
             raise ElementNotFound(
-                "The element to drop on disappeared.",
-                details={"reason": "gone", "effect": effect},
+                _DROP_MESSAGES[answer["problem"]],
+                details={"reason": answer["problem"], "effect": effect},
             )

@@ -9,9 +9,8 @@ from runners.browser.action_support.cdp_input import CdpInput
 from runners.browser.action_support.dom_input import DomInput
 from runners.browser.action_support.references import document_gone, require_found
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.input_device import NavigatedAway
+from runners.browser.interaction.input_device import INPUT_SECONDS, NavigatedAway
 from runners.browser.interaction.interactor import (
-    INPUT_SECONDS,
     MAX_MISSES,
     Interactor,
     effect_unknown,
@@ -83,6 +82,7 @@ async def press_keys(
     """
     device, tab = device_of(interactor), interactor.tab
     documents = tab.documents
+    await tab.frame_input.close()
     try:
         reference = interactor.resolved(target).model_dump() if target else None
         answer = await interactor.run("focusForKeys", reference)
@@ -91,10 +91,10 @@ async def press_keys(
     require_found(answer, target, tab.page.url)
     interactor.keep(target, answer["node"])
     interactor.check_url(answer["url"])
-    is_current = interactor.document_check_for(answer["url"], documents)
+    keys = interactor.keys(interactor.document_check_for(answer["url"], documents))
     for pressed in range(times):
         pressing = (
-            device.press_key(key, is_current)
+            device.press_key(key, keys)
             if isinstance(device, CdpInput)
             else device.press_listened_key(key)
         )

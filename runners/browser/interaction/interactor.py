@@ -6,14 +6,16 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.input_device import (
+    INPUT_SECONDS,
     DocumentCheck,
     InputDevice,
     NavigatedAway,
     PlaywrightInput,
+    PressMissed,
 )
 from runners.browser.interaction.locator import (
     ElementLocator,
@@ -22,13 +24,12 @@ from runners.browser.interaction.locator import (
     run_command,
 )
 from runners.browser.interaction.page_reader import wait_for_next_document
+from runners.browser.interaction.press import PageKeys, PagePress, not_received, nothing_to_click
 from runners.browser.parameters import ElementReference, Purpose
 from runners.browser.session.tab import Tab
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed
 
-INPUT_SECONDS = 10.0
 TYPE_SECONDS = 30.0
-LEAVING_SECONDS = 0.5
 MAX_MISSES = 5
 MASK = "***"
 
@@ -87,15 +88,18 @@ class Interactor:
         """Click at a point of the viewport, in CSS pixels, whatever is there.
 
         Raises:
+            ElementNotFound: A frame of another origin is there, or what is there keeps changing.
             NavigationTimeout, PageCrashed: As `click`.
         """
-        with effect_unknown():
+        await self.tab.frame_input.close()
+        for _ in range(MAX_MISSES):
             is_current = self.document_check_for(self.tab.page.url, self.tab.documents)
-            try:
-                clicking = self._device.click(x, y, is_current)
-                await self.tab.perform(clicking, seconds=self.seconds_left(INPUT_SECONDS))
-            except NavigatedAway:
-                raise _navigated("none") from None
+            outcome = await self._click(self.press_at((x, y), is_current, command="pointReady"))
+            if outcome == "left":
+                raise _navigated("none")
+            if outcome == "hit":
+                return
+        raise nothing_to_click("moving")
 
     async def fill(
         self, locator: ElementLocator, value: str, *, is_secret: bool = False
@@ -135,7 +139,7 @@ class Interactor:
             NavigationTimeout, PageCrashed: As `click`.
         """
         with effect_unknown():
-            pressing = self._device.press_key(key, self.document_check(element))
+            pressing = self._device.press_key(key, self.keys(self.document_check(element)))
             try:
                 await self.tab.perform(pressing, seconds=self.seconds_left(INPUT_SECONDS))
             except NavigatedAway:
@@ -150,6 +154,7 @@ class Interactor:
         will_submit: bool = False,
     ) -> LocatedElement:
         """Return the element once it is usable; raises as `locate_element`, without any effect."""
+        await self.tab.frame_input.close()
         try:
             element = await locate_element(
                 self.tab,
@@ -193,18 +198,52 @@ class Interactor:
         return is_current
 
     async def _click_at(self, element: LocatedElement) -> str:
-        """Click at the element's point and return `hit` or `unseen`.
+        """Click at the element's point; return as `_click`."""
+        return await self._click(self.press_of(element))
+
+    def press_of(self, element: LocatedElement) -> PagePress:
+        """Return a press of the element that was located last."""
+        return self.press_at(element.point or (0.0, 0.0), self.document_check(element))
+
+    def press_at(
+        self,
+        point: tuple[float, float],
+        is_current: DocumentCheck,
+        *,
+        command: Literal["pressReady", "pointReady"] = "pressReady",
+    ) -> PagePress:
+        """Return a press at a point of the viewport, in CSS pixels."""
+        return PagePress(self.tab, *point, is_current, command, self.seconds_left)
+
+    def keys(self, is_current: DocumentCheck) -> PageKeys:
+        """Return keys for the element that has the focus."""
+        return PageKeys(self.tab, is_current, self.seconds_left)
+
+    async def _click(self, press: PagePress) -> str:
+        """Click once and return `hit`.
 
         If nothing was clicked, it returns `missed`, or `left` if the page navigates away.
+
+        Raises:
+            ElementNotFound: The element did not receive the click; details.effect is `unknown`.
         """
-        x, y = element.point or (0.0, 0.0)
         with effect_unknown():
-            clicking = self._device.click(x, y, self.document_check(element))
             try:
+                clicking = self._device.click(press.x, press.y, press)
                 await self.tab.perform(clicking, seconds=self.seconds_left(INPUT_SECONDS))
-            except NavigatedAway:
-                return "left"
-            return await self._click_outcome()
+            except NavigatedAway as away:
+                return "hit" if away.has_started else "left"
+            except PressMissed as missed:
+                await self.require_missed(press, missed)
+                return "missed"
+            if await press.outcome() == "diverted":
+                raise not_received()
+        return "hit"
+
+    async def require_missed(self, press: PagePress, missed: PressMissed) -> None:
+        """Raise ElementNotFound, with the effect `unknown`, unless the press has hit nothing."""
+        if await press.outcome() != "missed" and missed.has_pressed:
+            raise not_received()
 
     async def wait_for_next_document(self) -> None:
         """Wait for the document to which the page navigates; nothing was done before."""
@@ -212,22 +251,6 @@ class Interactor:
             await wait_for_next_document(self.tab, self.locate_until, grace=0.0)
         except (NavigationTimeout, PageCrashed) as failure:
             failure.details["effect"] = "none"
-            raise
-
-    async def _click_outcome(self) -> str:
-        """Return what a click hit; a click after which the page navigates hit its element.
-
-        A page whose navigation does not finish may not answer any more.
-        """
-        is_leaving = self.tab.is_leaving
-        seconds = self.seconds_left(LEAVING_SECONDS if is_leaving else INPUT_SECONDS)
-        try:
-            return str((await run_command(self.tab, "clickOutcome", seconds=seconds))["outcome"])
-        except ContextLost:
-            return "hit"
-        except NavigationTimeout:
-            if self.tab.is_leaving:
-                return "hit"
             raise
 
     async def _toggle(self, field: LocatedElement, value: str) -> list[str]:
@@ -273,10 +296,8 @@ class Interactor:
             await self.run("focus")
         except ContextLost:
             raise _navigated("none") from None
-        is_current, device = self.document_check(field), self._device
-        typing = (
-            device.type_text(value, is_current) if value else device.press_key("Delete", is_current)
-        )
+        keys, device = self.keys(self.document_check(field)), self._device
+        typing = device.type_text(value, keys) if value else device.press_key("Delete", keys)
         try:
             await self.tab.perform(typing, seconds=self.seconds_left(TYPE_SECONDS))
         except TimeoutError:

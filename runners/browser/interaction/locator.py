@@ -35,6 +35,8 @@ _MESSAGES = {
     "moving": "The element for {locator} keeps moving.",
     "outside": "The element for {locator} cannot be scrolled into view.",
     "gone": "The element for {locator} is no longer on the page; index the page again.",
+    "other_origin": "The element for {locator} is a frame of another origin, which gets no input;"
+    " open its address as a page of its own.",
     "no_form": "The page has no form whose submit button could be clicked.",
 }
 

@@ -49,6 +49,7 @@ async def _send(tab: Tab, cdp: CDPSession, events: Sequence[Event]) -> None:
     messages = [message for event in events for message in _messages(event)]
     if not messages:
         return
+    await tab.frame_input.open()
     sending = (cdp.send(method, dict(params)) for method, params in messages)
 
     async def all_sent() -> None:

@@ -177,14 +177,14 @@ const fingerprint = () => {
 const busy = () => ({ busy: isBusy() });
 
 const COMMANDS = {
-  index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields, shownForm,
-  scroll, findText, waitForText, shownState, shownChange, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, dragDestination,
+  index, observe, markup, domClick, domType, domEnter, fingerprint, locate, pressReady, pointReady, pressReport, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields, shownForm,
+  scroll, findText, waitForText, shownState, shownChange, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, keysReady, dragDestination,
   dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
 };
 // Commands for the located element. If the document was replaced since, there is none.
 const NEEDS_TARGET = new Set([
   "domClick", "domType", "domEnter", "focus", "setValue", "chooseOption", "needsClick", "reachTarget", "shownValue",
-  "selectOptions", "hoverPoint", "isHovered", "watchDrag", "dropPoint", "pressOutcome", "htmlDrag", "dragOutcome", "domHover", "domKey", "domDrag",
+  "selectOptions", "hoverPoint", "isHovered", "watchDrag", "dropPoint", "pressReady", "pressOutcome", "htmlDrag", "dragOutcome", "domHover", "domKey", "domDrag",
 ]);
 const runCommand = async ({ command, args }) =>
   NEEDS_TARGET.has(command) && !target() ? '{"isStale":true}' : JSON.stringify(await COMMANDS[command](args)).replace(/\\u0000/g, "");

@@ -20,6 +20,12 @@ const focusForKeys = (locator) => {
   return { focus: isPage ? "page" : masked(`${type} ${JSON.stringify(label)}`, values), url: location.href, node: nameOfNode(element) };
 };
 
+// Whether the next key reaches a document of this origin.
+const keysReady = () => {
+  const active = deepActiveElement();
+  return { isReady: !active || !isForeignFrame(active) };
+};
+
 const centreOf = (element) => {
   const box = boxOf(element);
   return inTop(element, { x: box.x + box.width / 2, y: box.y + box.height / 2 });
@@ -32,11 +38,14 @@ const dragDestination = async (locator) => {
   globalThis.continuityDestination = element;
   return reason ? { problem: reason, coveredBy } : { node: nameOfNode(element) };
 };
-const dropPoint = () => {
+// Where to drop: `point`, else the centre of the destination.
+const dropPoint = (point) => {
   const element = globalThis.continuityDestination;
-  if (!element || !isHere(element) || !visible(element)) return { problem: "gone" };
-  scrollTo(element, { block: "nearest", inline: "nearest", behavior: "instant" });
-  return centreOf(element);
+  if (!point && !(element && isHere(element) && visible(element))) return { problem: "gone" };
+  if (!point) scrollTo(element, { block: "nearest", inline: "nearest", behavior: "instant" });
+  const end = point ?? centreOf(element);
+  const hit = deepestAt(end.x, end.y);
+  return hit && isForeignFrame(hit) ? { problem: "other_origin" } : end;
 };
 
 // Until dragOutcome is called, record whether the page starts an HTML drag, and whether it accepts the drop.
@@ -57,7 +66,6 @@ const watchDrag = ({ isByMouse }) => {
   globalThis.continuityDrag = state;
   return {};
 };
-const pressOutcome = () => ({ outcome: globalThis.continuityGuard?.hit === false ? "missed" : "hit" });
 const htmlDrag = () => {
   const { start } = globalThis.continuityDrag;
   return { isStarted: start !== null && !start.defaultPrevented };
@@ -105,7 +113,7 @@ const domHtmlDrag = (source, over, end) => {
 const domDrag = async (offset) => {
   const source = target();
   const start = centreOf(source);
-  const point = offset ? { x: start.x + offset.dx, y: start.y + offset.dy } : dropPoint();
+  const point = dropPoint(offset && { x: start.x + offset.dx, y: start.y + offset.dy });
   if (point.problem) return point;
   const under = (at) => deepestAt(at.x, at.y) ?? source;
   const isAllowed = pointerEvent(PointerEvent, source, "pointerdown", start) && pointerEvent(MouseEvent, source, "mousedown", start);

@@ -71,7 +71,14 @@ const stopsMoving = async (element) => {
   return false;
 };
 
+// A frame whose document is of another origin: it gets no input.
+const isForeignFrame = (element) => {
+  const tag = tagOf(element);
+  if (tag in FRAME_DOCUMENT) return innerDocument(element) === null;
+  return tag === "embed" || tag === "fencedframe" || (tag === "object" && element.contentWindow !== null);
+};
 const clickPointOf = async (target) => {
+  if (isForeignFrame(target)) return { reason: "other_origin" };
   scrollTo(target, { block: "center", inline: "center", behavior: "instant" });
   if (!(await stopsMoving(target))) return { reason: "moving" };
   let over = null;
@@ -101,35 +108,84 @@ const closedRootsAround = (element) => {
 };
 
 const MAX_CLICK_MS = 15_000;
+const LONGEST_FRAME_MS = 100; // a page that is not shown draws no frames
 const CLICK_EVENTS = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
-// Until the click is over, block it for anything but the target, because elements may move under the mouse.
+const PRESSES = new Set(["pointerdown", "mousedown"]);
+const isWithin = (element, around) => {
+  for (let node = element; node; node = renderedAround(node)) if (node === around) return true;
+  return false;
+};
+// Until the click is over, block it for anything but the target, because elements may move under the mouse. The press has to
+// hit the target; after that the click may go to what is around it, where the page replaces the target meanwhile.
 const guard = (target) => {
-  const state = { hit: null };
+  const state = { target, hit: null, isClicked: false };
   const closedRoots = closedRootsAround(target);
-  const check = (event) => {
+  const isAllowed = (event, hit) => {
+    if (PRESSES.has(event.type) && state.hit === null) {
+      state.hit = activates(target, hit);
+      globalThis.continuityReport?.();
+    }
+    if (!state.hit || event.type !== "click") return Boolean(state.hit);
+    state.isClicked ||= activates(target, hit) || isWithin(target, hit) || !isHere(target);
+    return state.isClicked;
+  };
+  state.check = (event) => {
     const hit = event.composedPath()[0];
     if (!event.isTrusted || closedRoots.some((root) => hostOf(root) === hit)) return; // the listener in that root sees what was hit
-    state.hit ??= activates(target, hit);
-    if (state.hit) return;
+    if (isAllowed(event, hit)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   };
-  const views = new Set([window, viewOf(documentOf(target)), ...closedRoots]);
-  for (const view of views) for (const type of CLICK_EVENTS) listen(view, type, check, { capture: true, passive: false });
+  const windows = new Set([window, viewOf(documentOf(target))]);
+  const views = [...windows, ...closedRoots];
+  for (const view of views) for (const type of CLICK_EVENTS) listen(view, type, state.check, { capture: true, passive: false });
   state.end = () => {
-    for (const view of views) for (const type of CLICK_EVENTS) unlisten(view, type, check, { capture: true });
+    for (const view of views) for (const type of CLICK_EVENTS) unlisten(view, type, state.check, { capture: true });
+    for (const view of windows) if (view.continuityGuard === state) view.continuityGuard = null;
   };
   globalThis.continuityGuard?.end();
-  globalThis.continuityGuard = state;
+  for (const view of windows) view.continuityGuard = state; // for the listeners of first_listeners.js
   sleep(MAX_CLICK_MS).then(() => state.end()); // if clickOutcome is never called, unblock other clicks
 };
 
-// "hit", "missed", or "unseen" if no click event arrived.
+const nextFrame = () => new Promise((resolve) => {
+  requestAnimationFrame(() => setTimeout(resolve, 0));
+  sleep(LONGEST_FRAME_MS).then(resolve);
+});
+// After the mouse has moved to a point, and the page has drawn what that changed: whether a press there hits the target.
+const pressReady = async ({ x, y }) => {
+  await nextFrame();
+  const state = globalThis.continuityGuard;
+  const hit = deepestAt(x, y);
+  return { isReady: Boolean(state && hit) && !isForeignFrame(hit) && activates(state.target, hit) };
+};
+// The same for a click at a point: what is there becomes the target.
+const pointReady = async ({ x, y }) => {
+  await nextFrame();
+  const hit = deepestAt(x, y);
+  if (!hit) return { reason: "outside" };
+  if (isForeignFrame(hit)) return { reason: "other_origin" };
+  globalThis.continuityTarget = hit;
+  guard(hit);
+  return { isReady: true };
+};
+// What the press hit: "hit", "missed", or "unseen" if no press arrived in a document of this origin.
+const pressOutcome = () => {
+  const hit = globalThis.continuityGuard?.hit ?? null;
+  return { outcome: hit === null ? "unseen" : hit ? "hit" : "missed" };
+};
+// The same, once there was a press, or the watching ends: the answer is sent before a page that is pressed can navigate.
+const pressReport = async () => {
+  await new Promise((resolve) => (globalThis.continuityReport = resolve));
+  return pressOutcome();
+};
+// What the click hit: as pressOutcome, or "diverted" if the press hit the target and the release something else.
 const clickOutcome = () => {
   const state = globalThis.continuityGuard;
-  globalThis.continuityGuard = null;
+  const { outcome } = pressOutcome();
+  globalThis.continuityReport?.();
   state?.end();
-  return { outcome: state?.hit === false ? "missed" : state?.hit ? "hit" : "unseen" };
+  return { outcome: outcome === "hit" && !state.isClicked ? "diverted" : outcome };
 };
 
 const describeElement = (element) => ({ type: typeOfElement(element), label: labelOf(element, typeOfElement(element), attributeNames(element)) });

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from runners.browser.errors import browser_errors, browser_lost, no_page_open
-from runners.browser.page_scripts import activity_script
+from runners.browser.page_scripts import activity_script, frame_input_script
 from runners.browser.session.closing import CLOSE_SECONDS, SessionResource, wait_closed
 from runners.browser.session.downloads import discard
 from runners.browser.session.refused_requests import late_warnings
@@ -365,6 +365,7 @@ class OpenBrowserSession:
         )
         context.on("page", self._on_page)
         await context.add_init_script(activity_script())
+        await context.add_init_script(frame_input_script())
         await self.tracer.follow(context)
         return context
 

@@ -35,6 +35,7 @@ from runners.browser.page_scripts import (
 from runners.browser.session.closing import close_page
 from runners.browser.session.crashes import PageWatch, countdown
 from runners.browser.session.downloads import Downloads
+from runners.browser.session.frame_input import FrameInput
 from runners.browser.session.refused_requests import RefusedRequests
 from runners.errors import NavigationFailed, PageCrashed, ToolFailed
 
@@ -89,6 +90,7 @@ class Tab:
         documents: the number of documents (of the page, not of frames) that it has shown.
         shown_since: when the current document was committed.
         downloads: those that its page started.
+        frame_input: whether its frames of other origins get input.
         windows_opened: how many windows that stay open the page has requested.
         stayed_at: when a navigation last returned no page; a download may be about to start.
         is_leaving: whether a navigation to another document has started and is not committed yet.
@@ -121,6 +123,7 @@ class Tab:
         self._cut_short = asyncio.Future[ToolFailed]()  # why the document is never parsed
         self._global: str | None = None  # id of the isolated world's global object
         self._watch = PageWatch(page)
+        self.frame_input = FrameInput(page)
         self.downloads = Downloads(cdp, self._watch.add_notice)
         # Requests of local sessions are never refused, so that nothing needs to be recorded.
         self._refusals = (

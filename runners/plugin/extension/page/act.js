@@ -919,7 +919,13 @@ last = box;
 }
 return false;
 };
+const isForeignFrame = (element) => {
+const tag = tagOf(element);
+if (tag in FRAME_DOCUMENT) return innerDocument(element) === null;
+return tag === "embed" || tag === "fencedframe" || (tag === "object" && element.contentWindow !== null);
+};
 const clickPointOf = async (target) => {
+if (isForeignFrame(target)) return { reason: "other_origin" };
 scrollTo(target, { block: "center", inline: "center", behavior: "instant" });
 if (!(await stopsMoving(target))) return { reason: "moving" };
 let over = null;
@@ -944,32 +950,76 @@ for (let root = rootNodeOf(element); nodeKind(root) === FRAGMENT; root = rootNod
 return found;
 };
 const MAX_CLICK_MS = 15_000;
+const LONGEST_FRAME_MS = 100; // a page that is not shown draws no frames
 const CLICK_EVENTS = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
+const PRESSES = new Set(["pointerdown", "mousedown"]);
+const isWithin = (element, around) => {
+for (let node = element; node; node = renderedAround(node)) if (node === around) return true;
+return false;
+};
 const guard = (target) => {
-const state = { hit: null };
+const state = { target, hit: null, isClicked: false };
 const closedRoots = closedRootsAround(target);
-const check = (event) => {
+const isAllowed = (event, hit) => {
+if (PRESSES.has(event.type) && state.hit === null) {
+state.hit = activates(target, hit);
+globalThis.continuityReport?.();
+}
+if (!state.hit || event.type !== "click") return Boolean(state.hit);
+state.isClicked ||= activates(target, hit) || isWithin(target, hit) || !isHere(target);
+return state.isClicked;
+};
+state.check = (event) => {
 const hit = event.composedPath()[0];
 if (!event.isTrusted || closedRoots.some((root) => hostOf(root) === hit)) return; // the listener in that root sees what was hit
-state.hit ??= activates(target, hit);
-if (state.hit) return;
+if (isAllowed(event, hit)) return;
 event.preventDefault();
 event.stopImmediatePropagation();
 };
-const views = new Set([window, viewOf(documentOf(target)), ...closedRoots]);
-for (const view of views) for (const type of CLICK_EVENTS) listen(view, type, check, { capture: true, passive: false });
+const windows = new Set([window, viewOf(documentOf(target))]);
+const views = [...windows, ...closedRoots];
+for (const view of views) for (const type of CLICK_EVENTS) listen(view, type, state.check, { capture: true, passive: false });
 state.end = () => {
-for (const view of views) for (const type of CLICK_EVENTS) unlisten(view, type, check, { capture: true });
+for (const view of views) for (const type of CLICK_EVENTS) unlisten(view, type, state.check, { capture: true });
+for (const view of windows) if (view.continuityGuard === state) view.continuityGuard = null;
 };
 globalThis.continuityGuard?.end();
-globalThis.continuityGuard = state;
+for (const view of windows) view.continuityGuard = state; // for the listeners of first_listeners.js
 sleep(MAX_CLICK_MS).then(() => state.end()); // if clickOutcome is never called, unblock other clicks
+};
+const nextFrame = () => new Promise((resolve) => {
+requestAnimationFrame(() => setTimeout(resolve, 0));
+sleep(LONGEST_FRAME_MS).then(resolve);
+});
+const pressReady = async ({ x, y }) => {
+await nextFrame();
+const state = globalThis.continuityGuard;
+const hit = deepestAt(x, y);
+return { isReady: Boolean(state && hit) && !isForeignFrame(hit) && activates(state.target, hit) };
+};
+const pointReady = async ({ x, y }) => {
+await nextFrame();
+const hit = deepestAt(x, y);
+if (!hit) return { reason: "outside" };
+if (isForeignFrame(hit)) return { reason: "other_origin" };
+globalThis.continuityTarget = hit;
+guard(hit);
+return { isReady: true };
+};
+const pressOutcome = () => {
+const hit = globalThis.continuityGuard?.hit ?? null;
+return { outcome: hit === null ? "unseen" : hit ? "hit" : "missed" };
+};
+const pressReport = async () => {
+await new Promise((resolve) => (globalThis.continuityReport = resolve));
+return pressOutcome();
 };
 const clickOutcome = () => {
 const state = globalThis.continuityGuard;
-globalThis.continuityGuard = null;
+const { outcome } = pressOutcome();
+globalThis.continuityReport?.();
 state?.end();
-return { outcome: state?.hit === false ? "missed" : state?.hit ? "hit" : "unseen" };
+return { outcome: outcome === "hit" && !state.isClicked ? "diverted" : outcome };
 };
 const describeElement = (element) => ({ type: typeOfElement(element), label: labelOf(element, typeOfElement(element), attributeNames(element)) });
 const isSubmit = (element) => matches(element, "button:not([type=button]):not([type=reset]),input[type=submit],input[type=image]");
@@ -1972,6 +2022,10 @@ const { values } = findSecrets(findRoots(document).map(({ root }) => root));
 const { type, label } = describeElement(element);
 return { focus: isPage ? "page" : masked(`${type} ${JSON.stringify(label)}`, values), url: location.href, node: nameOfNode(element) };
 };
+const keysReady = () => {
+const active = deepActiveElement();
+return { isReady: !active || !isForeignFrame(active) };
+};
 const centreOf = (element) => {
 const box = boxOf(element);
 return inTop(element, { x: box.x + box.width / 2, y: box.y + box.height / 2 });
@@ -1983,11 +2037,13 @@ const { reason, coveredBy } = await clickPointOf(element);
 globalThis.continuityDestination = element;
 return reason ? { problem: reason, coveredBy } : { node: nameOfNode(element) };
 };
-const dropPoint = () => {
+const dropPoint = (point) => {
 const element = globalThis.continuityDestination;
-if (!element || !isHere(element) || !visible(element)) return { problem: "gone" };
-scrollTo(element, { block: "nearest", inline: "nearest", behavior: "instant" });
-return centreOf(element);
+if (!point && !(element && isHere(element) && visible(element))) return { problem: "gone" };
+if (!point) scrollTo(element, { block: "nearest", inline: "nearest", behavior: "instant" });
+const end = point ?? centreOf(element);
+const hit = deepestAt(end.x, end.y);
+return hit && isForeignFrame(hit) ? { problem: "other_origin" } : end;
 };
 const watchDrag = ({ isByMouse }) => {
 globalThis.continuityDrag?.end();
@@ -2005,7 +2061,6 @@ for (const view of views) for (const [kind, listener] of Object.entries(listener
 globalThis.continuityDrag = state;
 return {};
 };
-const pressOutcome = () => ({ outcome: globalThis.continuityGuard?.hit === false ? "missed" : "hit" });
 const htmlDrag = () => {
 const { start } = globalThis.continuityDrag;
 return { isStarted: start !== null && !start.defaultPrevented };
@@ -2050,7 +2105,7 @@ return true;
 const domDrag = async (offset) => {
 const source = target();
 const start = centreOf(source);
-const point = offset ? { x: start.x + offset.dx, y: start.y + offset.dy } : dropPoint();
+const point = dropPoint(offset && { x: start.x + offset.dx, y: start.y + offset.dy });
 if (point.problem) return point;
 const under = (at) => deepestAt(at.x, at.y) ?? source;
 const isAllowed = pointerEvent(PointerEvent, source, "pointerdown", start) && pointerEvent(MouseEvent, source, "mousedown", start);
@@ -2257,13 +2312,13 @@ return { fingerprint: hashOf(timesShown().reduce((text, time) => text.replace(ti
 };
 const busy = () => ({ busy: isBusy() });
 const COMMANDS = {
-index, observe, markup, domClick, domType, domEnter, fingerprint, locate, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields, shownForm,
-scroll, findText, waitForText, shownState, shownChange, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, dragDestination,
+index, observe, markup, domClick, domType, domEnter, fingerprint, locate, pressReady, pointReady, pressReport, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields, shownForm,
+scroll, findText, waitForText, shownState, shownChange, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, keysReady, dragDestination,
 dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
 };
 const NEEDS_TARGET = new Set([
 "domClick", "domType", "domEnter", "focus", "setValue", "chooseOption", "needsClick", "reachTarget", "shownValue",
-"selectOptions", "hoverPoint", "isHovered", "watchDrag", "dropPoint", "pressOutcome", "htmlDrag", "dragOutcome", "domHover", "domKey", "domDrag",
+"selectOptions", "hoverPoint", "isHovered", "watchDrag", "dropPoint", "pressReady", "pressOutcome", "htmlDrag", "dragOutcome", "domHover", "domKey", "domDrag",
 ]);
 const runCommand = async ({ command, args }) =>
 NEEDS_TARGET.has(command) && !target() ? '{"isStale":true}' : JSON.stringify(await COMMANDS[command](args)).replace(/\\u0000/g, "");

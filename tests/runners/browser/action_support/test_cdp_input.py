@@ -15,7 +15,7 @@ from runners.browser.interaction.input_device import NavigatedAway
 
 
 class NavigatingPage:
-    """A CDP session of a page that navigates at its first input. It answers input at once, and
+    """A page that navigates at its first input, and its CDP session. It answers input at once, and
     reports the navigation before it answers a command of the page's own thread."""
 
     def __init__(self) -> None:
@@ -27,25 +27,34 @@ class NavigatingPage:
             self.sent.append(str(params["type"]))
             self._has_navigated = True
         elif method.startswith("Runtime."):
-            self._has_reported = self._has_navigated
+            await self.require_focus(has_started=False)
+
+    async def require_focus(self, *, has_started: bool) -> None:
+        self._has_reported = self._has_navigated
+
+    async def is_ready(self) -> bool:
+        return True
+
+    async def is_received(self) -> bool:
+        raise AssertionError("nothing was pressed")
 
     def is_current(self) -> bool:
         return not self._has_reported
 
 
-Act = Callable[[CdpInput, Callable[[], bool]], Awaitable[None]]
+Act = Callable[[CdpInput, NavigatingPage], Awaitable[None]]
 
 
-async def type_and_submit(device: CdpInput, is_current: Callable[[], bool]) -> None:
-    await device.type_text("a", is_current)
-    await device.press_key("Enter", is_current)
+async def type_and_submit(device: CdpInput, page: NavigatingPage) -> None:
+    await device.type_text("a", page)
+    await device.press_key("Enter", page)
 
 
 @pytest.mark.parametrize(
     ("act", "sent"),
     [
-        (lambda device, check: device.type_text("a longer text", check), ["keyDown", "keyUp"]),
-        (lambda device, check: device.click(1, 1, check), ["mouseMoved"]),
+        (lambda device, page: device.type_text("a longer text", page), ["keyDown", "keyUp"]),
+        (lambda device, page: device.click(1, 1, page), ["mouseMoved"]),
         (type_and_submit, ["keyDown", "keyUp"]),
     ],
     ids=["typing", "click", "submit"],
@@ -54,5 +63,5 @@ def test_no_input_follows_one_that_started_a_navigation(act: Act, sent: list[str
     page = NavigatingPage()
     device = CdpInput(cast(Any, SimpleNamespace(is_alive=True)), cast(Any, page))
     with pytest.raises(NavigatedAway):
-        asyncio.run(cast(Any, act(device, page.is_current)))
+        asyncio.run(cast(Any, act(device, page)))
     assert page.sent == sent

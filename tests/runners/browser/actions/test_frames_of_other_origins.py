@@ -1,0 +1,93 @@
+"""A page puts a frame of another origin under the mouse: no input reaches that frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.browser.covering_frames import COVER_WHEN, VICTIM, covering_page
+from tests.support.browser.page_reader import Reader
+from tests.support.browser.page_server import PageServer, serve_pages
+from tests.support.browser.task_page import TaskPage, start_on_markup
+
+pytest_plugins = ["tests.support.browser.browser_fixtures"]
+
+
+@pytest.fixture
+def victim() -> Iterator[PageServer]:
+    """Yield the server of the page that is shown in a frame; it counts what reaches that page."""
+    with serve_pages() as server:
+        server.add("/transfer", VICTIM)
+        server.add("/landed", "ok")
+        yield server
+
+
+def frame_url(victim: PageServer, host: str) -> str:
+    """Return the address of the page in the frame: another port, or another site."""
+    return victim.url("/transfer").replace("127.0.0.1", host)
+
+
+def click_button(page: TaskPage) -> str:
+    """Click the page's button; return `clicked`, or the effect that the error reports."""
+    result = page.read.call("browser_click", tabId=page.tab_id, xpath="//button")
+    return "clicked" if result.error is None else str(result.error["details"]["effect"])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["same_site", "cross_site"])
+def test_a_frame_that_comes_under_the_mouse_gets_no_press(
+    reader: Reader, page_server: PageServer, victim: PageServer, host: str
+) -> None:
+    markup = covering_page(frame_url(victim, host), COVER_WHEN["pointermove"])
+    page = start_on_markup(reader, page_server, markup)
+    outcome = click_button(page)
+    assert victim.hits["/landed"] == 0
+    assert (outcome == "clicked") == any(one.startswith("click:more") for one in page.log)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attributes", ["", 'sandbox="allow-forms allow-same-origin"'])
+@pytest.mark.parametrize("when", COVER_WHEN)
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["same_site", "cross_site"])
+def test_a_frame_that_comes_at_any_moment_is_not_clicked(
+    reader: Reader,
+    page_server: PageServer,
+    victim: PageServer,
+    host: str,
+    when: str,
+    attributes: str,
+) -> None:
+    url = frame_url(victim, host)
+    page = start_on_markup(
+        reader, page_server, covering_page(url, COVER_WHEN[when], attributes=attributes)
+    )
+    for _ in range(4):
+        page.evaluate("uncover(); log.length = 0")
+        outcome = click_button(page)
+        was_clicked = any(one.startswith("click:more") for one in page.log)
+        assert victim.hits["/landed"] == 0
+        assert outcome == "unknown" or (outcome == "clicked") == was_clicked
+
+
+def test_keys_do_not_follow_the_focus_into_a_frame_of_another_origin(
+    reader: Reader, page_server: PageServer, victim: PageServer
+) -> None:
+    script = "addEventListener('keydown', () => frame.focus(), true)"
+    field = "<input aria-label=Name>"
+    page = start_on_markup(
+        reader, page_server, field + covering_page(frame_url(victim, "localhost"), script)
+    )
+    error = page.error("type", xpath="//input", text="a name", submit=True)
+    assert (error["details"]["reason"], error["details"]["effect"]) == ("other_origin", "unknown")
+    assert victim.hits["/landed"] == 0
+
+
+def test_a_point_in_a_frame_of_another_origin_is_not_clicked(
+    reader: Reader, page_server: PageServer, victim: PageServer
+) -> None:
+    markup = covering_page(frame_url(victim, "localhost"), "cover()")
+    page = start_on_markup(reader, page_server, markup)
+    page("screenshot")
+    error = page.error("click", x=200, y=130)
+    assert (error["details"]["reason"], error["details"]["effect"]) == ("other_origin", "none")
+    assert victim.hits["/landed"] == 0
