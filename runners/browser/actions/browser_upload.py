@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from runners.actions.catalogue import UPLOAD
 from runners.actions.parameters import BrowserUpload
@@ -21,7 +22,7 @@ from runners.errors import InvalidTarget
 from runners.tools.base import ToolContext
 
 if TYPE_CHECKING:
-    from playwright.async_api import FileChooser, FilePayload
+    from playwright.async_api import FileChooser, FilePayload, Frame
 
 LOCATE_MS = 4000
 CHOOSER_SECONDS = 2.0  # until the page asks for files after the click
@@ -73,7 +74,8 @@ async def _choose(
     """Answer the page's request for files.
 
     Raises:
-        InvalidTarget: It requested none, or only one; or it is gone. details.effect says so.
+        InvalidTarget: It requested none, or only one; a frame of another origin did; or it is gone.
+            details.effect says so.
     """
     try:
         chooser = await asyncio.wait_for(choosing, CHOOSER_SECONDS)
@@ -82,6 +84,12 @@ async def _choose(
             "The element was clicked, but the page asked for no file.",
             details={"effect": "unknown"},
         ) from None
+    frame = await chooser.element.owner_frame()
+    if frame is None or not _is_of_page(frame):
+        raise InvalidTarget(
+            "A frame of another origin asked for the files; it gets none.",
+            details={"reason": "other_origin", "effect": "unknown"},
+        )
     if len(files) > 1 and not chooser.is_multiple():
         # The click may have run a script of the page.
         raise InvalidTarget("The field accepts one file only.", details={"effect": "unknown"})
@@ -92,3 +100,16 @@ async def _choose(
         raise InvalidTarget(
             "The field did not take the files in time.", details={"effect": "unknown"}
         ) from None
+
+
+def _is_of_page(frame: Frame) -> bool:
+    """Return whether a frame and those around it are of the origin of their page."""
+    parent = frame.parent_frame
+    if parent is None:
+        return True
+    own, outer = urlsplit(frame.url), urlsplit(frame.page.url)
+    has_same_origin = own.scheme == "about" or (own.scheme, own.netloc) == (
+        outer.scheme,
+        outer.netloc,
+    )
+    return has_same_origin and _is_of_page(parent)

@@ -91,3 +91,26 @@ def test_a_point_in_a_frame_of_another_origin_is_not_clicked(
     error = page.error("click", x=200, y=130)
     assert (error["details"]["reason"], error["details"]["effect"]) == ("other_origin", "none")
     assert victim.hits["/landed"] == 0
+
+
+@pytest.mark.slow
+def test_files_are_not_given_to_a_frame_of_another_origin(
+    reader: Reader, page_server: PageServer, victim: PageServer
+) -> None:
+    # A person has clicked in the frame, so that it may ask for files; it does when told to.
+    asking = "onmessage = () => document.querySelector('input').click()"
+    url = victim.add("/asks", f"<input type=file><script>{asking}</script>")
+    ask = "onclick = () => frame.contentWindow.postMessage(1, '*')"
+    page = start_on_markup(reader, page_server, covering_page(url, ask))
+
+    async def click_in_frame() -> None:
+        async with reader.session.run_tab() as tab:
+            await tab.frame_input.open()
+            await tab.page.frames[1].locator("body").click(force=True)
+
+    reader.uploads = {"art_1": b"secret"}
+    page.evaluate("cover()")
+    reader.wait(click_in_frame())
+    page.evaluate("uncover()")
+    error = page.error("upload", xpath="//button", files=[{"artifactId": "art_1"}])
+    assert error["details"]["reason"] == "other_origin"

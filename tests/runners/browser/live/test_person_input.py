@@ -19,7 +19,7 @@ from runners.browser.live.screencast import (
 from runners.errors import ToolFailed
 from tests.support.browser.page_actions import evaluate, open_markup
 from tests.support.browser.page_reader import Reader
-from tests.support.browser.page_server import PageServer
+from tests.support.browser.page_server import PageServer, serve_pages
 
 pytest_plugins = ["tests.support.browser.browser_fixtures"]
 FIELD = '<input id="f" style="position:absolute;left:0;top:100px;width:300px;height:40px">'
@@ -144,3 +144,22 @@ def test_large_frames_are_sent_at_lower_quality(reader: Reader, page_server: Pag
     frames = record_frames(reader)
     assert len(frames[-1][1].data) > MAX_CHARACTERS / 4
     assert all(len(one.data) <= MAX_CHARACTERS for _, one in frames)
+
+
+def test_a_person_can_use_a_frame_of_another_origin(
+    reader: Reader, page_server: PageServer
+) -> None:
+    with serve_pages() as other:
+        url = other.add("/frame", f"<body style='margin:0'>{FIELD}")
+        open_markup(
+            reader,
+            page_server,
+            f'<iframe src="{url}" style="position:absolute;left:0;top:0;border:0;height:300px">',
+        )
+        send(reader, mouse("down"), mouse("up"), *key("a"))
+
+    async def field_value() -> str:
+        async with reader.session.run_tab() as tab:
+            return str(await tab.page.frames[1].evaluate("document.getElementById('f').value"))
+
+    assert reader.wait(field_value()) == "a"
