@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import re
@@ -9,7 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from decisions.security.url_credentials import looks_random, mask_url_credentials
+from decisions.security.url_credentials import (
+    credentials_in_urls,
+    looks_random,
+    mask_url_credentials,
+)
 
 MASK = "***"
 MIN_LENGTH = 4  # shorter values are too common in ordinary text to be masked
@@ -18,7 +23,7 @@ _TEXTS = re.compile(r"text/|application/(?:[\w.+-]*json|[\w.+-]*xml|javascript)"
 
 
 class Masker:
-    """Replaces secret values by `***`, also in their URL, JSON and HTML encodings.
+    """Replaces secret values by `***`, also in their URL, JSON, HTML and Base64 encodings.
 
     Args:
         values: the secret values.
@@ -59,6 +64,40 @@ class Masker:
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
+def input_masker(inputs: Any, secrets: Iterable[str] = ()) -> Masker:
+    """Return a masker of secrets, and of the credentials in the URLs of a run's inputs."""
+    return Masker(secrets, url_credentials=credentials_in_urls(inputs))
+
+
+class WholeSecrets:
+    """Regroups a text that arrives in pieces, so that no piece ends within a secret value: each
+    piece is masked on its own, which finds a value only in one piece.
+    """
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._values, self._held_back = [value for value in values if value], ""
+
+    def add(self, text: str) -> str:
+        """Return what can be passed on; a possible beginning of a value is held back."""
+        text = self._held_back + text
+        ends = (_prefix_at_end(text, value) for value in self._values)
+        self._held_back = max(ends, key=len, default="")
+        return text[: len(text) - len(self._held_back)]
+
+    def rest(self) -> str:
+        """Return what was held back, at the end of the text."""
+        rest, self._held_back = self._held_back, ""
+        return rest
+
+
+def _prefix_at_end(text: str, value: str) -> str:
+    """Return the longest end of the text that is a proper prefix of the value."""
+    if value in text:  # only what follows the whole value counts
+        text = text.rpartition(value)[2]
+    sizes = range(min(len(text), len(value) - 1), 0, -1)
+    return next((text[-size:] for size in sizes if value.startswith(text[-size:])), "")
+
+
 def map_texts(
     value: Any, change: Callable[[str], str], *, change_name: Callable[[str], str]
 ) -> Any:
@@ -97,8 +136,11 @@ def _forms(value: str) -> Iterator[str]:
         yield quote(value, safe="")
         yield quote(value)
         yield quote_plus(value)
+        data = value.encode()
     except UnicodeEncodeError:  # a lone surrogate: it cannot occur in a URL
         return
+    yield base64.b64encode(data).decode().rstrip("=")
+    yield base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def _pattern(form: str) -> str:

@@ -19,6 +19,8 @@ from pydantic import BaseModel, ValidationError
 from decisions.errors import Refused
 from decisions.infra.ids import new_id
 from decisions.infra.trace_context import child_span
+from decisions.security.logs import hiding
+from decisions.security.masking import Masker, WholeSecrets
 from runners import metrics
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
 from runners.gateway.request import RunnerCallContext, RunnerTarget, Update
@@ -91,11 +93,14 @@ async def _invoke_on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarg
     # Imported here so that processes that call no runner do not load the HTTP client.
     from runners.gateway.client import call_runner
 
-    call_id = new_id("tool_")
+    call_id, tokens = new_id("tool_"), [runner.auth_token] if runner.auth_token else []
+    token, whole = Masker(tokens), WholeSecrets(tokens)
 
     def emit_update(update: Update) -> None:
         at = update.at or datetime.now(UTC).isoformat(timespec="milliseconds")
-        ctx.emit("tool.update", {"toolCallId": call_id, "delta": ctx.mask(update.delta), "at": at})
+        if delta := whole.add(update.delta):
+            data = {"toolCallId": call_id, "delta": ctx.mask(delta), "at": at}
+            ctx.emit("tool.update", token.value(data))
 
     context = RunnerCallContext(
         run_id=ctx.run_id,
@@ -106,7 +111,11 @@ async def _invoke_on_runner(call: ToolCall, ctx: ToolContext, runner: RunnerTarg
         on_update=emit_update,
         traceparent=child_span(ctx.traceparent) if ctx.traceparent else None,
     )
-    result = await metrics.runner_call(call_runner(call, context, runner))
+    with hiding(token):  # a runner may send the token back
+        result = await metrics.runner_call(call_runner(call, context, runner))
+    if rest := whole.rest():
+        emit_update(Update(rest, None))
+    result = ToolResult(result.ok, token.value(result.output), token.value(result.error))
     return with_fallback(call.name, result, runner)
 
 

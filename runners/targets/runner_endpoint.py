@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
+from decisions.security.masking import Masker
 from decisions.security.sealed_columns import unseal_column
 from runners.errors import RunnerFailed
 from runners.gateway.request import PROBE_S, TIMEOUT_MS, RunnerTarget
@@ -114,7 +116,9 @@ def _probed(target: ExecutionTarget) -> tuple[ProbeResult, PublishedTools]:
         found = await probe_runner(endpoint, auth_token, opened)
         if endpoint is None or not found.is_up:
             return found, PublishedTools()
-        return found, await fetch_published_tools(endpoint, auth_token, opened)
+        published = await fetch_published_tools(endpoint, auth_token, opened)
+        masker = Masker([auth_token] if auth_token else ())  # a runner may send the token back
+        return found, replace(published, body=masker.data(published.body, "application/json"))
 
     try:
         probing = probe(endpoint_of(target), _token_of(target))

@@ -39,6 +39,12 @@ def messages_before(*, task_id: str, run_id: str) -> Sequence[HistoryMessage]:
     return [HistoryMessage(message.role, message.content) for message in newest]
 
 
+def user_texts(task_id: str) -> list[str]:
+    """Return what the user wrote in a task."""
+    messages = TaskMessage.objects.filter(task_id=task_id, role=MessageRole.USER)
+    return list(messages.order_by("-number").values_list("content", flat=True)[:MAX_MESSAGES])
+
+
 def count_ended_takeovers(run: Run) -> int:
     """Return how many takeovers of the page of the run's task have ended."""
     if run.task_id is None:

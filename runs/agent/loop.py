@@ -21,6 +21,7 @@ from typing import Any
 from django.conf import settings
 
 from decisions.infra.threads import in_long_thread
+from decisions.security.masking import WholeSecrets
 from decisions.validation.foreign_schema import ForeignSchema
 from decisions.validation.storable import storable, storable_text
 from runners.actions.catalogue import ACTIONS, TASK_START
@@ -70,7 +71,6 @@ from runs.agent.prompt import (
     size_of,
     today_of,
 )
-from runs.agent.redaction import keep_key_whole
 from runs.agent.remote_tools import load_remote_tools, runner_arguments
 from runs.agent.results import fit_result, read_more
 from runs.agent.summary import do_summary, summary_step
@@ -276,18 +276,20 @@ async def _stream_reply(
     gateway = await get_gateway(settings.LLM)
     left_ms = max(1, int(ctx.seconds_left() * 1000))
     calls: list[LlmCall] = []
+    key = WholeSecrets([str(settings.LLM.api_key or "")])  # its server may output it
     chat = gateway.stream_chat(
         messages=messages, tools=tools, timeout_ms=left_ms, only_tool=only_tool
     )
-    async with aclosing(keep_key_whole(chat)) as parts:
+    async with aclosing(chat) as parts:
         async for part in parts:
-            if isinstance(part, Delta):
-                ctx.emit("chatDelta", {"content": part.content})
-            elif isinstance(part, Restarted):
+            content = key.add(part.content) if isinstance(part, Delta) else key.rest()
+            if isinstance(part, Restarted):
                 ctx.emit("chatDelta", {"content": "", "restarted": True})
-            elif isinstance(part, LlmCall):
+            elif content:
+                ctx.emit("chatDelta", {"content": content})
+            if isinstance(part, LlmCall):
                 calls.append(part)
-            else:
+            elif isinstance(part, Done):
                 done = part
     ctx.emit("chatDelta", {"content": "", "finished": True})
     return calls, done

@@ -110,7 +110,8 @@ class Execution:
     def execute(self) -> None:
         """Execute steps until the run has ended, is suspended, or its lease ended."""
         try:
-            self._execute_run()
+            with hiding(self.resources.masker):
+                self._execute_run()
         except LeaseLost:
             log.info("the lease of the run has ended", extra={"runId": self.run.id})
             self._ended_early = True
@@ -130,10 +131,10 @@ class Execution:
 
     def _execute_run(self) -> None:
         try:
-            self.resources.load()
-            with hiding(self.resources.masker):
-                self._fail_lost_steps()
-                self._work()
+            if self.resources.session is not None:
+                self.resources.session.load_state()
+            self._fail_lost_steps()
+            self._work()
         except SessionNotFound as missing:
             self._fail_all(step_records.stored_error(missing) | {"at": now_ms()})
         except Stopped as stopped:
@@ -225,7 +226,7 @@ class Execution:
     def _append(self) -> None:
         plan = self.template.next_step(self.inputs, self._before(len(self.steps)))
         if plan is not None:
-            row = new_row(self.run, len(self.steps), plan)
+            row = new_row(self.run, len(self.steps), plan, self.resources.masker)
             self.steps[row.index] = self.appended[row.index] = row
             self.pending.append(row.index)
             self.run.total_steps += 1

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
 
-from decisions.security.masking import Masker
-from decisions.security.url_credentials import credentials_in_urls
+from decisions.security.masking import Masker, input_masker
+from decisions.security.url_credentials import KnownUrls
+from runs.agent.history import user_texts
 from runs.journal.outcome import masked_conclusion
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
@@ -24,34 +26,45 @@ MIN_KEY_CHARS = 16  # a shorter model API key is a placeholder, and may be a com
 
 
 class RunResources:
-    """The resources of one lease of a run; used on the run's own thread.
+    """The resources of one lease of a run, a helper's too; used on the run's own thread.
 
     Attributes:
-        secrets: the secret inputs, for the steps that need them.
-        masker: removes secrets, and credentials in the URLs of the inputs, from everything that the
-            run writes.
-        secret_masker: removes the secrets alone, from the records of a decision.
         session: the named session; None where the run owns its session.
     """
 
     def __init__(self, lease: Lease) -> None:
         self._run, self._in_flight_calls = lease.run, lease.in_flight_calls
-        self.secrets, self.masker, self.secret_masker = Secrets(), Masker(), Masker()
         self.session = None if lease.run.owns_session else NamedSession(lease.run, lease.worker_id)
 
-    def load(self) -> None:
-        """Read the secrets and the state of the session.
+    @cached_property
+    def secrets(self) -> Secrets:
+        """The secret inputs, for the steps that need them."""
+        return read_secrets(self._run)
 
-        Raises:
-            SessionNotFound: The session was closed after the submit, or its state cannot be read.
+    @cached_property
+    def secret_masker(self) -> Masker:
+        """Removes the secrets alone, from the records of a decision."""
+        return self.secrets.masker(*_model_keys(self._run))
+
+    @cached_property
+    def masker(self) -> Masker:
+        """Removes secrets, and credentials in the URLs of the inputs, from everything that the
+        workers of the run write.
         """
-        self.secrets = read_secrets(self._run)
-        keys = _model_keys(self._run)
-        self.secret_masker = self.secrets.masker(*keys)
-        in_urls = credentials_in_urls(self._run.inputs)
-        self.masker = self.secrets.masker(*keys, url_credentials=in_urls)
-        if self.session is not None:
-            self.session.load_state()
+        secrets = [*self.secrets.values.values(), *_model_keys(self._run)]
+        return input_masker(self._texts, secrets)
+
+    @cached_property
+    def known_urls(self) -> KnownUrls:
+        """The URLs of the inputs, whose credentials a model that requests them does not get."""
+        return KnownUrls(self._texts if self._run.template_id == AGENT else None)
+
+    @cached_property
+    def _texts(self) -> Sequence[Any]:
+        """The inputs, and what the user wrote in the run's task before."""
+        if self._run.template_id != AGENT or self._run.task_id is None:
+            return [self._run.inputs]
+        return [self._run.inputs, *user_texts(self._run.task_id)]
 
     def mask_event(self, event: NewEvent) -> NewEvent:
         """Return an event without secrets."""
@@ -87,6 +100,7 @@ class RunResources:
             "secrets": self.secrets.of_step(step_index),
             "masker": self.masker,
             "secret_masker": self.secret_masker,
+            "known_urls": self.known_urls,
             "in_flight_calls": self._in_flight_calls,
         }
 

@@ -18,6 +18,7 @@ from decisions.authorization.authorize import ToolCallRequest, confirmed_basis
 from decisions.errors import Refused
 from decisions.infra.trace_context import traceparent_for
 from decisions.security.masking import Masker
+from decisions.security.url_credentials import KnownUrls
 from runners.browser.interaction.screenshot import save_screenshot
 from runners.browser.session.session import OpenBrowserSession
 from runners.browser.tracing.trace import save_trace
@@ -73,6 +74,8 @@ class StepRun:
         secrets: the run's secret inputs by dotted path, if the step needs them.
         masker: removes them, and credentials in URLs, from what the step stores.
         secret_masker: removes the secret inputs alone, from the records of a decision.
+        known_urls: the URLs of the inputs, whose credentials a model that requests them does not
+            get.
         replay: the calls made before the step was suspended; None where it was not.
         calls: the calls of this attempt, replayed ones too, in order, with their outcomes.
         had_page: the step was suspended with a page open, which the person decided about.
@@ -97,6 +100,7 @@ class StepRun:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     masker: Masker = field(default_factory=Masker)
     secret_masker: Masker = field(default_factory=Masker)
+    known_urls: KnownUrls = field(default_factory=lambda: KnownUrls(None))
     replay: Sequence[Mapping[str, Any]] | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     had_page: bool = False
@@ -241,7 +245,9 @@ class StepRun:
             until = time.monotonic() + timeout_ms / 1000
             context = replace(context, deadline=min(context.deadline, until))
         hit("before_call")
-        result = await invoke(ToolCall(request.tool, request.args, request.target_id), context)
+        is_for_page = context.runner is None and context.workspace is None
+        args = self.known_urls.restored(request.args) if is_for_page else request.args
+        result = await invoke(ToolCall(request.tool, args, request.target_id), context)
         hit("after_call")
         call.record_result(result)
         raise_if_interrupted()
@@ -280,7 +286,15 @@ class StepRun:
         task_id = self.run.task_id
         if task_id is None:
             return ()
-        return await self.query_run(lambda run: messages_before(task_id=task_id, run_id=run.id))
+        history = await self.query_run(lambda run: messages_before(task_id=task_id, run_id=run.id))
+        mask = self.masker.text
+        return [replace(one, content=mask(one.content)) for one in history]
+
+    @property
+    def shown_inputs(self) -> Mapping[str, Any]:
+        """The run's inputs without secrets and without credentials in URLs."""
+        shown: Mapping[str, Any] = self.masker.value(self.inputs)
+        return shown
 
     async def check_lease(self) -> None:
         """Return if the run was not canceled and this worker still has its lease; else the run

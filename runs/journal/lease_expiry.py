@@ -17,8 +17,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from decisions.audit.record import AuditEvent
 from decisions.infra.processes import has_ended
 from decisions.infra.staleness import ChangeWatch
-from decisions.security.masking import Masker
-from decisions.security.url_credentials import credentials_in_urls
+from decisions.security.masking import input_masker
 from runners.browser_sessions import detach_sessions
 from runs.journal.outcome import (
     error_object,
@@ -173,6 +172,5 @@ def _ending(run: Run, worker_id: str) -> Ending:
     except Exception:  # the run fails anyway
         log.exception("the template cannot conclude a failed run", extra={"runId": run.id})
         return failed_ending(error)
-    masker = Masker(url_credentials=credentials_in_urls(run.inputs))
-    conclusion = masked_conclusion(conclusion, masker)
+    conclusion = masked_conclusion(conclusion, input_masker(run.inputs))
     return unfinished_ending(run, steps, error, conclusion)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from decisions.security.masking import Masker
 from decisions.security.url_credentials import mask_url_credentials
 from decisions.validation.storable import storable
 from runs.lifecycle.changes import StepChange, Transition
@@ -11,12 +12,12 @@ from runs.models import Run, RunStep, StepStatus
 from runs.task_templates.base import StepPlan
 
 
-def new_row(run: Run, index: int, plan: StepPlan) -> RunStep:
-    """Return the unsaved row of a step."""
+def new_row(run: Run, index: int, plan: StepPlan, masker: Masker) -> RunStep:
+    """Return the unsaved row of a step; its name has nothing that the run's masker masks."""
     return RunStep(
         run_id=run.id,
         index=index,
-        name=mask_url_credentials(plan.name),
+        name=masker.text(mask_url_credentials(plan.name)),
         effect=plan.effect,
         effect_key=f"{run.id}:{index}",
         input=storable(dict(plan.input)),

@@ -27,6 +27,7 @@ from decisions.audit.record import AuditEvent, record
 from decisions.errors import RunNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
+from decisions.security.masking import input_masker
 from runs.models import Run, RunEvent, RunStep
 
 EVIDENCE_NAME = "{}.evidence.jsonl"
@@ -74,18 +75,19 @@ def export_evidence(
 
 
 def _records(run: Run, principal: Principal, *, contents: bool) -> Iterator[Record]:
+    mask = input_masker(run.inputs).value
     return chain(
-        [{"type": "run", **_columns(run)}],
-        _steps(run),
-        _events(run),
+        [mask({"type": "run", **_columns(run)})],
+        map(mask, _steps(run)),
+        map(mask, _events(run)),
         _artifacts(run, contents=contents),
-        _decisions(run, principal),
+        map(mask, _decisions(run, principal)),
         _audit(run, principal),
     )
 
 
 def _columns(row: Any) -> Record:
-    """Return a row's columns with camelCase names; none of them has a secret."""
+    """Return a row's columns with camelCase names; none of them has a secret input."""
     columns = {
         field.attname: getattr(row, field.attname)
         for field in row._meta.concrete_fields

@@ -17,6 +17,7 @@ from decisions.errors import RunNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
+from decisions.security.masking import input_masker
 from runs.failpoints import hit
 from runs.journal.outcome import canceled_columns
 from runs.lifecycle.changes import NewEvent, Transition
@@ -173,7 +174,8 @@ def _write(run: Run, submission: Submission) -> None:
     """Write the run with its steps, session, secrets, event and audit event, in the caller's
     transaction or one of its own, and send its wake-up after the commit.
     """
-    steps = [new_row(run, index, step) for index, step in enumerate(submission.plan)]
+    masker = input_masker(submission.inputs, submission.secrets.values())
+    steps = [new_row(run, index, step, masker) for index, step in enumerate(submission.plan)]
     data = {"templateId": run.template_id, "totalSteps": run.total_steps, "mode": run.mode}
     origins = {"retryOf": run.retry_of, "againOf": run.again_of}
     data |= {name: run_id for name, run_id in origins.items() if run_id}

@@ -89,6 +89,10 @@ class StepContext(Protocol):
         """The run's inputs, with `***` in place of secret values."""
 
     @property
+    def shown_inputs(self) -> Mapping[str, Any]:
+        """The inputs without credentials in URLs too, for a model."""
+
+    @property
     def session_id(self) -> str:
         """The id of the run's browser session."""
 

@@ -172,9 +172,9 @@ class AgentTask(TaskTemplate):
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Send the messages to the model, make a call, or read the page."""
         if step.input["kind"] == TURN:
-            return await do_turn(step.input, ctx.inputs, ctx.earlier, ctx)
+            return await do_turn(step.input, ctx.shown_inputs, ctx.earlier, ctx)
         if step.input["kind"] == SUMMARY:
-            return await summarize(step.input, ctx.inputs, ctx.earlier, ctx)
+            return await summarize(step.input, ctx.shown_inputs, ctx.earlier, ctx)
         if step.input["kind"] == PAGE:
             return await read_page_state(step.input, ctx.earlier, ctx)
         return await do_call(step.input, ctx.inputs, ctx.earlier, ctx)

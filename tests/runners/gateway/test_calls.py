@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
@@ -13,12 +15,14 @@ from decisions.errors import InvalidInput, PolicyDenied
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.models import ExecutionTarget
+from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.models import Run, RunEvent, RunStep
 from runs.submission.services import submit_run
 from runs.task_templates import tool_steps
 from runs.worker.worker import WorkerProcess
 from tests.services import free_port
+from tests.support.audit.secret_search import collect_logs, every_file, every_row, find_secret
 from tests.support.rest.rest import json_of, refusal
 from tests.support.runners.stub_runner import (
     RunnerConnection,
@@ -54,8 +58,7 @@ def make_target(principal: Principal) -> MakeTarget:
             "runner",
             "docker-runner",
             endpoint=endpoint,
-            auth_token="s3cret",
-            **more,
+            **{"auth_token": "s3cret", **more},
         )
         target = create_target_row(fields, actor="test")
         allow_on_target(target, allowed, actor="test", reason="test")
@@ -245,6 +248,47 @@ def test_a_direct_call_is_performed_by_a_runner(
     rows = metadata_of("tool.called") + metadata_of("tool.succeeded")
     assert [(row["callId"], row["targetId"]) for row in rows] == [(answer["callId"], target.id)] * 2
     assert all(row["argsDigest"] for row in rows)
+
+
+def echo_token(connection: RunnerConnection) -> None:
+    """Answer with the Authorization header, in pieces, in an output and in an error."""
+    assert connection.request is not None
+    header = connection.request.headers["authorization"]
+    if connection.request.line.startswith("GET"):
+        connection.answer(orjson.dumps([{"name": "bash.exec", "description": header}]))
+        return
+    encoded = base64.b64encode(header.removeprefix("Bearer ").encode()).decode()
+    whole = {"ok": True, "output": {header: [header, encoded]}}
+    broken = {"ok": False, "error": {"code": header, "message": header, "details": {"h": header}}}
+    result = broken if connection.request.json["call"]["args"] else whole
+    updates = [header[:9], *header[9:], " end"]
+    connection.answer(orjson.dumps({"updates": updates, "result": result}))
+
+
+def test_a_runner_that_echoes_the_header_gets_the_token_into_nothing(
+    api: httpx.Client, idle_worker: WorkerProcess, principal: Principal, make_target: MakeTarget
+) -> None:
+    token = 'canary-<7a1f0c93">'
+    with stub_runner(echo_token) as runner, collect_logs() as log:
+        target = make_target(runner.url, "bash.exec", auth_token=token)
+        probe_target(target, actor="test")
+        call = {"name": "bash.exec", "targetId": target.id, "args": {}}
+        ran = execute_calls(idle_worker, principal, call)
+        assert ran.result["results"][0]["output"] == {"Bearer ***": ["Bearer ***", "***"]}
+        execute_calls(idle_worker, principal, {**call, "args": {"fail": True}})
+        answers = [
+            api.post("/api/v1/tools/bash.exec/call", json={"args": args, "targetId": target.id})
+            for args in ({}, {"fail": True})
+        ]
+    deltas = [event.data["delta"] for event in RunEvent.objects.filter(type="tool.update")]
+    assert "".join(deltas).count("Bearer *** end") == 2
+    sources: dict[str, str | bytes] = {
+        "a row": every_row(),
+        "a file": every_file(),
+        "the log": "\n".join(log),
+        "an answer": "".join(answer.text for answer in answers),
+    }
+    assert find_secret(token, sources) == []
 
 
 def test_a_direct_call_without_a_matching_rule_is_denied(

@@ -22,7 +22,7 @@ from tests.support.agent.agent_goals import (
 from tests.support.agent.browsing_model import SEARCH_TERM, BrowsingModel, serve_shop
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
-from tests.support.browser.page_server import PageServer
+from tests.support.browser.page_server import PageResponse, PageServer, html
 from tests.support.browser.template_sites import HEAD
 
 pytest_plugins = [
@@ -32,6 +32,7 @@ pytest_plugins = [
     "tests.support.browser.browser_fixtures",
     "tests.support.rest.rest_fixtures",
 ]
+CREDENTIAL = "canary-8a1f0c93-in-a-goal"
 
 
 def test_a_goal_over_several_pages_is_reached_in_a_task(
@@ -237,3 +238,25 @@ def test_an_agent_without_browser_actions_gets_only_its_address(
     run = execute_run(submit_goal(startUrl="http://127.0.0.1:9/", tools=["read_file"]), worker)
     assert [step.name for step in RunStep.objects.filter(run_id=run.id)] == ["turn 1"]
     assert "Begin at http://127.0.0.1:9/" in str(model.requests[0].body["messages"])
+
+
+def test_a_credential_in_a_goal_reaches_its_site_and_neither_the_model_nor_a_reader(
+    model: ModelServer, page_server: PageServer, submit_goal: SubmitGoal, worker: WorkerProcess
+) -> None:
+    queries: list[str] = []
+
+    def page(query: str) -> PageResponse:
+        queries.append(query)
+        return html(f"{HEAD}<title>Report</title><p>Your key is {CREDENTIAL}.")
+
+    url = page_server.add("/report", page) + "?access_token="
+    model.script = [
+        Turn("", [Call("task_start", {"url": f"{url}***"}, "t1")]),
+        complete(f"{url}*** says {CREDENTIAL}."),
+    ]
+    run = execute_run(submit_goal(f"Read {url}{CREDENTIAL}, please."), worker)
+    assert (run.status, queries) == ("succeeded", [f"access_token={CREDENTIAL}"]), run.error
+    assert run.result["answer"] == f"{url}*** says ***."
+    assert [request for request in model.requests if CREDENTIAL in str(request.body)] == []
+    written = [*RunEvent.objects.filter(run=run), *RunStep.objects.filter(run=run)]
+    assert [row for row in written if CREDENTIAL in str(vars(row))] == []

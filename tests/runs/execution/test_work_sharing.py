@@ -96,6 +96,18 @@ def test_two_workers_complete_one_run(
     check_events(run_id)
 
 
+def test_a_helper_masks_what_the_run_masks(submit: Submit, second_worker: WorkerProcess) -> None:
+    url = "http://127.0.0.1:1/?access_token=canary-8a1f0c93"
+    run_id = submit("ok", f"say:{url}", f"say:It answered {url}.", shared=True)
+    must_take("w1")
+    second_worker.work()
+    said = RunStep.objects.filter(run_id=run_id, owner="w2", index__gt=0).order_by("index")
+    masked = "http://127.0.0.1:1/?access_token=***"
+    assert [row.output["said"] for row in said] == [masked, f"It answered {masked}"]
+    events = RunEvent.objects.filter(run_id=run_id)
+    assert [event.data for event in events if "canary" in str(event.data)] == []
+
+
 def test_a_run_that_is_not_shared_stays_with_its_worker(
     submit: Submit, worker: WorkerProcess, in_background: Background
 ) -> None:

@@ -30,6 +30,15 @@ def decide(principal: Principal, run_id: str, user_id: str) -> int:
     return decision.pk
 
 
+def test_evidence_has_no_credentials_of_the_urls_in_the_inputs(
+    principal: Principal, submit: Callable[..., str]
+) -> None:
+    run_id = submit("say:Open http://127.0.0.1:1/?access_token=canary-8a1f0c93 now.", "ok")
+    exported = b"".join(export_evidence(principal=principal, run_id=run_id))
+    assert b"canary" not in exported
+    assert exported.count(b"access_token=***") == 3  # the inputs, the step's name and its input
+
+
 def test_a_token_of_some_users_gets_no_decisions_and_audit_rows_of_others(
     principal: Principal, submit: Callable[..., str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import logging
@@ -126,10 +127,12 @@ def every_page(superuser_client: Client, run_id: str) -> str:
 
 
 def encodings_of(secret: str) -> set[str]:
-    """Return the secret as it appears in text, URLs, JSON and HTML."""
+    """Return the secret as it appears in text, URLs, JSON, HTML and Base64."""
     json_text = json.dumps(secret)[1:-1]
     nested_json = json.dumps(json_text)[1:-1]
-    return {secret, quote(secret), quote_plus(secret), html.escape(secret), json_text, nested_json}
+    base64_text = base64.b64encode(secret.encode()).decode().rstrip("=")
+    in_urls = {quote(secret), quote_plus(secret)}
+    return {secret, *in_urls, html.escape(secret), json_text, nested_json, base64_text}
 
 
 def find_secret(secret: str, sources: dict[str, str | bytes]) -> list[str]:

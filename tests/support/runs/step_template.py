@@ -20,7 +20,8 @@ class StepwiseInputs(Closed):
     """The instruction of each step.
 
     One of `ok`, `sleep:SECONDS`, `until:FILE` (waits for the file), `fail`, `flaky:FILE` (fails
-    once), `touch:FILE`, `bug`, `raise:CODE` (fails like a tool with this error code).
+    once), `touch:FILE`, `bug`, `raise:CODE` (fails like a tool with this error code), `say:TEXT`
+    (in an event and the output).
     """
 
     do: list[str] = Field(min_length=1, max_length=1000)
@@ -52,19 +53,14 @@ class Stepwise(TaskTemplate):
         what, _, argument = str(step.input["what"]).partition(":")
         if what in ("sleep", "until"):
             await _wait(what, argument)
-        elif what == "fail":
-            raise ToolFailed("failed as instructed")
-        elif what == "flaky":
-            if not Path(argument).exists():
-                Path(argument).touch()
-                raise NavigationTimeout("failed once as instructed")
+        elif what == "say":
+            ctx.emit("chatDelta", {"content": argument})
+            return {"did": what, "said": argument}
         elif what == "touch":
             with Path(argument).open("a") as file:
                 file.write("x")
-        elif what == "bug":
-            raise ZeroDivisionError("a defect with a secret /path")
-        elif what == "raise":
-            raise type("FailedWithCode", (ToolFailed,), {"code": argument})("failed as instructed")
+        else:
+            _fail(what, argument)
         return {"did": what}
 
     def conclude(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> Conclusion:
@@ -86,6 +82,18 @@ class Stepwise(TaskTemplate):
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
         """Return the input `concurrency`."""
         return int(inputs.get("concurrency", 1))
+
+
+def _fail(what: str, argument: str) -> None:
+    if what == "fail":
+        raise ToolFailed("failed as instructed")
+    if what == "flaky" and not Path(argument).exists():
+        Path(argument).touch()
+        raise NavigationTimeout("failed once as instructed")
+    if what == "bug":
+        raise ZeroDivisionError("a defect with a secret /path")
+    if what == "raise":
+        raise type("FailedWithCode", (ToolFailed,), {"code": argument})("failed as instructed")
 
 
 async def _wait(what: str, argument: str) -> None:
