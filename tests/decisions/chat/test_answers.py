@@ -11,11 +11,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import override_settings
 
-from decisions.chat import answers, responder
+from decisions.chat import answers, responder, services
+from decisions.chat.concurrent_changes import ConcurrentChanges
 from decisions.chat.responder import ReplyRequest
 from decisions.chat.services import chat
+from decisions.continuity.owner import Owner
 from decisions.errors import IdempotencyConflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, ChatAnswer, Confirmation, Decision
@@ -94,6 +97,31 @@ def test_twenty_concurrent_calls_with_one_key_make_one_decision(send: Send) -> N
     assert [one for one in responses if one != responses[0]] == []
     assert Decision.objects.count() == Confirmation.objects.count() == 1
     assert AuditEntry.objects.filter(action="decision.made").count() == 1
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one lock for all rows")
+def test_a_call_waits_for_the_concurrent_one_with_its_key(
+    send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    callers, both, lock = set[int](), threading.Event(), Owner.lock
+    read = services.read_concurrent_changes
+
+    def arrive() -> None:
+        callers.add(threading.get_ident())
+        if len(callers) == 2:
+            both.set()
+
+    def read_and_wait_for_the_other_call(*about: Any) -> ConcurrentChanges:
+        found = read(*about)
+        arrive()
+        assert both.wait(20), "the other call neither waits for the lock nor has read"
+        return found
+
+    monkeypatch.setattr(Owner, "lock", lambda owner: (arrive(), lock(owner)))
+    monkeypatch.setattr(services, "read_concurrent_changes", read_and_wait_for_the_other_call)
+    first, second = at_once([send, send])
+    assert first["decision_id"] == second["decision_id"]
+    assert Decision.objects.count() == 1
 
 
 def test_concurrent_messages_of_one_session_are_separate_decisions(send: Send) -> None:

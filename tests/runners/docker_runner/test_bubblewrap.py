@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import platform
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from runners.docker_runner.errors import IsolationMissing
 from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
 from runners.docker_runner.isolation.bubblewrap import BubblewrapIsolation
 from tests.support.runners.docker_runner_process import (
@@ -37,12 +35,9 @@ def isolation_at(
     runner_folder = RunnerFolder(
         root, allow_net=allow_net, closed=(closed,) if closed else (), limits=SMALL_LIMITS
     )
-    try:
-        isolation = BubblewrapIsolation(runner_folder)
-        asyncio.run(isolation.check())
-    except IsolationMissing as error:
-        pytest.skip(str(error))
-    return isolation
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is absent")
+    return BubblewrapIsolation(runner_folder)
 
 
 @pytest.fixture
