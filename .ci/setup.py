@@ -34,7 +34,6 @@ OPTIONAL_PROGRAMS = {
     "redis-server": "no redis-server: the tests use the valkey-server of a Python package",
     "ripgrep": "no ripgrep: the tests that compare with it are skipped",
     "bubblewrap": "no bubblewrap: the tests of the runner's sandbox are skipped",
-    "docker-compose": "no docker-compose: the test that compose.yaml is valid is skipped",
     "nginx": "no nginx: the tests of the proxy's configuration are skipped",
     "pgbouncer": "no pgbouncer: the tests with a pooler are skipped",
     "chromium": "no chromium: the tests of the browser extension are skipped",
@@ -187,8 +186,8 @@ def install_debian_packages(wanted: Sequence[str]) -> None:
 
 def missing_programs() -> list[str]:
     """Return the Debian packages that are not installed: PostgreSQL, Redis, ripgrep (tests compare
-    with it), bubblewrap (the runner's sandbox), docker-compose (it validates compose.yaml), nginx
-    (it runs the proxy's configuration) and pgbouncer (a pooler of PostgreSQL's connections).
+    with it), bubblewrap (the runner's sandbox), nginx (it runs the proxy's configuration)
+    and pgbouncer (a pooler of PostgreSQL's connections).
     """
     installed = list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     programs = {
@@ -196,7 +195,6 @@ def missing_programs() -> list[str]:
         "redis-server": shutil.which("redis-server"),
         "ripgrep": shutil.which("rg"),
         "bubblewrap": shutil.which("bwrap"),
-        "docker-compose": shutil.which("docker-compose"),
         "nginx": shutil.which("nginx") or Path("/usr/sbin/nginx").exists(),
         "pgbouncer": shutil.which("pgbouncer") or Path("/usr/sbin/pgbouncer").exists(),
     }

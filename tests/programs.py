@@ -17,7 +17,6 @@ from tests.services import postgres_folder
 OPTIONAL = {
     "ripgrep": "rg",
     "bubblewrap": "bwrap",
-    "docker-compose": "docker-compose",
     "nginx": "nginx",
     "pgbouncer": "pgbouncer",
 }

@@ -18,6 +18,7 @@ from tests.docs.samples import ROOT, documents, name_of, samples, shell_lines
 from tests.runs.installation.test_deployment_files import check_command
 
 TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+SERVERS = ("http://127.0.0.1:", "https://continuity.example/")
 LINES = [(one.document, line) for one in samples("sh") for line in shell_lines(one.text)]
 
 
@@ -67,7 +68,7 @@ def test_each_call_has_an_address_of_the_api_and_a_body_of_json() -> None:
     for document, line in LINES:
         for call in re.findall(r"curl (.*?)(?:$| \| )", line):
             words = shlex.split(call)
-            (address,) = [word for word in words if word.startswith("http://127.0.0.1:")]
+            (address,) = [word for word in words if word.startswith(SERVERS)]
             if ":18081/" not in address:  # a runner's
                 assert resolve(urlsplit(address).path), f"{document}: {address}"
             bodies = [words[at + 1] for at, word in enumerate(words) if word == "-d"]

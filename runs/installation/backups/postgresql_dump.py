@@ -16,6 +16,7 @@ from runs.installation.home.errors import BackupError
 from runs.installation.home.pooling import pools_transactions
 
 NAME = "database.dump"
+_FILLED_BY_MIGRATE = {"django_migrations", "django_content_type", "auth_permission"}
 _OTHERS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend'
@@ -32,10 +33,18 @@ def dump(folder: Path) -> str:
 
 
 def holds_data() -> bool:
-    """Return whether the database has our tables."""
+    """Return whether our tables have rows besides those that `migrate` creates."""
+    tables = [table for table in _own_tables() if table not in _FILLED_BY_MIGRATE]
+    if not tables:
+        return False
+    asked = " OR ".join(f'EXISTS (SELECT 1 FROM "{table}")' for table in tables)  # noqa: S608
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('django_migrations') IS NOT NULL")
+        cursor.execute(f"SELECT {asked}")
         return bool(cursor.fetchone()[0])
+
+
+def _own_tables() -> list[str]:
+    return connection.introspection.django_table_names(only_existing=True)
 
 
 def refuse_in_use() -> None:
@@ -59,7 +68,13 @@ def refuse_in_use() -> None:
 
 
 def load(backup: Path) -> None:
-    """Replace the content of the database, in one transaction."""
+    """Replace the content of the database, in one transaction. Empty tables are dropped before:
+    `migrate` may have created some that the backup does not know.
+    """
+    if not holds_data() and (tables := _own_tables()):
+        names = ", ".join(f'"{table}"' for table in tables)
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE {names} CASCADE")
     connections.close_all()
     name = connection.settings_dict["NAME"]
     _run(

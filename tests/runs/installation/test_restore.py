@@ -40,6 +40,16 @@ def test_a_restored_installation_continues_from_the_backup(
     assert "installation.restored" in exported
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not ON_POSTGRESQL, reason="a restore creates the embedded database itself")
+def test_a_database_that_was_only_migrated_counts_as_empty(
+    source_installation: Installation, empty_installation: Installation, backup: Path
+) -> None:
+    empty_installation.run("migrate", "--verbosity", "0")
+    empty_installation.run("restore", str(backup))
+    assert "is intact" in empty_installation.run("verify_audit")
+
+
 APPROVE = """
 from django.contrib.sessions.backends.db import SessionStore
 from decisions.authorization.authorize import ToolCallRequest, authorize, request_confirmation

@@ -49,7 +49,7 @@ def run_proxy(
             "listen 8080;": f"listen 127.0.0.1:{http};",
             "set $continuity http://web:8000;": f"proxy_bind {PROXY_ADDRESS};"
             f" set $continuity {server};",
-            "    resolver 127.0.0.11 valid=5s;\n": "",
+            "    resolver 127.0.0.11 valid=2s;\n": "",
             "/etc/continuity/tls": str(folder),
             "user www-data;": "user root;",  # whose processes may enter the test's folder
             **(changes or {}),

@@ -1,0 +1,1 @@
+"""A fleet on a real container engine, started by the documented commands: `make fleet-trial`."""

@@ -1,0 +1,173 @@
+"""A Docker engine for the trial: the one that answers, or one of its own in a temporary folder.
+
+Debian 12 has the engine and debootstrap, but no compose v2 and no buildx: these come from Debian
+13, from wherever this machine gets Debian's packages, and are unpacked, not installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PACKAGES = ("docker.io", "debootstrap")
+PLUGIN_PACKAGES = ("docker-compose", "docker-buildx")
+PLUGINS_OF_DEBIAN = "trixie"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+START_S = 60.0
+
+
+class EngineMissing(Exception):
+    """There is no engine, and none can be started; the message has the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A running engine; `env` is the environment of programs that use it."""
+
+    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    process: subprocess.Popen[bytes] | None = None
+
+    def docker(self, *words: str, check: bool = True, stdin: bytes | None = None) -> str:
+        """Run a docker command and return its output."""
+        done = subprocess.run(
+            ["docker", *words], env=self.env, input=stdin, capture_output=True, check=False
+        )
+        if check and done.returncode:
+            text = (done.stderr or done.stdout).decode(errors="replace").strip()
+            raise RuntimeError(f"docker {' '.join(words)[:200]}: {text[-2000:]}")
+        return done.stdout.decode(errors="replace").strip()
+
+    def answers(self) -> bool:
+        """Return whether the engine answers."""
+        version = ["docker", "version", "--format", "{{.Server.Version}}"]
+        done = subprocess.run(version, env=self.env, capture_output=True, check=False)
+        return done.returncode == 0
+
+
+@contextlib.contextmanager
+def docker_engine(home: Path) -> Iterator[Engine]:
+    """Yield the engine that answers, or start one in the folder and stop it afterwards.
+
+    Raises:
+        EngineMissing: Neither is possible on this machine.
+    """
+    if shutil.which("docker") and (present := Engine()).answers():
+        require_plugins(present)
+        yield present
+        return
+    if os.geteuid() != 0:
+        raise EngineMissing("No Docker engine answers, and only root can start one")
+    install_packages()
+    env = {**os.environ, "DOCKER_CONFIG": str(home / "config")}
+    unpack_plugins(home / "packages", home / "config/cli-plugins")
+    engine = start_engine(home, env)
+    try:
+        require_plugins(engine)
+        yield engine
+    finally:
+        stop_engine(engine)
+
+
+def require_plugins(engine: Engine) -> None:
+    """Raise EngineMissing if docker has no compose v2 or no buildx."""
+    for plugin in ("compose", "buildx"):
+        if not engine.docker(plugin, "version", check=False):
+            raise EngineMissing(f"docker has no {plugin} (Docker's own packages have it)")
+
+
+def install_packages() -> None:
+    """Install the engine and debootstrap with apt, where they are missing."""
+    missing = [
+        package
+        for package, program in zip(PACKAGES, ("dockerd", "debootstrap"), strict=True)
+        if not shutil.which(program)
+    ]
+    if not missing:
+        return
+    if not shutil.which("apt-get"):
+        raise EngineMissing("No Docker engine answers, and without apt-get none can be installed")
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    apt = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120"]
+    subprocess.run([*apt, "update"], env=env, capture_output=True, check=False)
+    install = [*apt, "install", "-y", "--no-install-recommends", *missing]
+    if subprocess.run(install, env=env, capture_output=True, check=False).returncode:
+        raise EngineMissing(f"apt-get cannot install {' and '.join(missing)}")
+
+
+def debian_mirror() -> str:
+    """Return from where this machine gets Debian's own packages."""
+    fields = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(COMPONENT)|$(REPO_URI)|$(SUITE)"]
+    listed = subprocess.run(fields, capture_output=True, text=True, check=False).stdout
+    for line in listed.splitlines():
+        origin, component, address, suite = (*line.split("|"), "", "", "")[:4]
+        if origin == "Debian" and component == "main" and "security" not in f"{address}{suite}":
+            return address
+    raise EngineMissing("apt knows no source of Debian's packages")
+
+
+def unpack_plugins(work: Path, plugins: Path) -> None:
+    """Unpack docker's plugins of Debian 13 with an apt configuration of its own."""
+    for folder in (work / "lists/partial", work / "cache/archives/partial", work / "root", plugins):
+        folder.mkdir(parents=True, exist_ok=True)
+    sources = work / "debian.list"
+    sources.write_text(f"deb [signed-by={KEYRING}] {debian_mirror()} {PLUGINS_OF_DEBIAN} main\n")
+    options = {
+        "Dir::Etc::sourcelist": sources,
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State::lists": work / "lists",
+        "Dir::State::status": "/dev/null",
+        "Dir::Cache": work / "cache",
+        "APT::Sandbox::User": "root",
+    }
+    apt = ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
+    for step in (["update"], ["download", *PLUGIN_PACKAGES]):
+        done = subprocess.run([*apt, *step], cwd=work, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise EngineMissing(f"apt-get cannot fetch docker's plugins: {done.stderr.strip()}")
+    sources.unlink()
+    for package in work.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", package, work / "root"], check=True)
+    for program in work.glob("root/usr/libexec/docker/cli-plugins/*"):
+        shutil.copy(program, plugins)
+
+
+def start_engine(home: Path, env: Mapping[str, str]) -> Engine:
+    """Start an engine whose data, state and socket are in the folder."""
+    socket = f"unix://{home}/engine.sock"
+    folders: list[str | Path] = ["--data-root", home / "data", "--exec-root", home / "exec"]
+    with (home / "engine.log").open("wb") as log:
+        process = subprocess.Popen(
+            ["dockerd", *folders, "--pidfile", home / "engine.pid", "-H", socket],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    engine = Engine({**env, "DOCKER_HOST": socket}, process)
+    deadline = time.monotonic() + START_S
+    while not engine.answers():
+        if process.poll() is not None or time.monotonic() > deadline:
+            stop_engine(engine)
+            last = (home / "engine.log").read_text(errors="replace").strip().splitlines()[-1:]
+            raise EngineMissing(f"dockerd does not start: {' '.join(last)[-400:]}")
+        time.sleep(0.2)
+    return engine
+
+
+def stop_engine(engine: Engine) -> None:
+    """Stop an engine that this program started, with its containers."""
+    if engine.process is None or engine.process.poll() is not None:
+        return
+    if identities := engine.docker("ps", "-aq", check=False).split():
+        engine.docker("rm", "-f", "-v", *identities, check=False)
+    engine.process.terminate()
+    try:
+        engine.process.wait(30)
+    except subprocess.TimeoutExpired:
+        engine.process.kill()
+        engine.process.wait()
