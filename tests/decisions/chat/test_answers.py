@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import override_settings
 
 from decisions.chat import answers, responder, services
-from decisions.chat.concurrent_changes import ConcurrentChanges
+from decisions.chat.concurrent_changes import ConcurrentChanges, read_concurrent_changes
 from decisions.chat.responder import ReplyRequest
 from decisions.chat.services import chat
 from decisions.continuity.owner import Owner
@@ -104,20 +104,23 @@ def test_a_call_waits_for_the_concurrent_one_with_its_key(
     send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     callers, both, lock = set[int](), threading.Event(), Owner.lock
-    read = services.read_concurrent_changes
 
     def arrive() -> None:
         callers.add(threading.get_ident())
         if len(callers) == 2:
             both.set()
 
+    def arrive_and_lock(owner: Owner) -> None:
+        arrive()
+        lock(owner)
+
     def read_and_wait_for_the_other_call(*about: Any) -> ConcurrentChanges:
-        found = read(*about)
+        found = read_concurrent_changes(*about)
         arrive()
         assert both.wait(20), "the other call neither waits for the lock nor has read"
         return found
 
-    monkeypatch.setattr(Owner, "lock", lambda owner: (arrive(), lock(owner)))
+    monkeypatch.setattr(Owner, "lock", arrive_and_lock)
     monkeypatch.setattr(services, "read_concurrent_changes", read_and_wait_for_the_other_call)
     first, second = at_once([send, send])
     assert first["decision_id"] == second["decision_id"]
