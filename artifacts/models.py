@@ -10,11 +10,18 @@ RESULT = "result"  # kind of the artifact with a run's whole result; listed firs
 class Artifact(models.Model):
     """A file of a run's output, or an upload. After the bytes are deleted, the row remains as a
     tombstone (`expired_at`).
+
+    Attributes:
+        trust, principal_id, user_id: of the caller that it belongs to; None in rows of an older
+            version whose run is not known any more.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)
+    trust = models.CharField(max_length=8, null=True)
+    principal_id = models.CharField(max_length=80, null=True)
+    user_id = models.CharField(max_length=128, null=True)
     run_id = models.CharField(max_length=64)
     step_index = models.IntegerField(null=True)
     kind = models.CharField(max_length=32)

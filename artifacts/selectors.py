@@ -12,6 +12,7 @@ from django.db.models.functions import RowNumber
 from artifacts.models import RESULT, Artifact
 from artifacts.storage.blobs import open_blob
 from decisions.errors import ArtifactExpired, ArtifactNotFound
+from decisions.identity.authority import seen_by
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 
@@ -22,11 +23,11 @@ def get_artifact(*, principal: Principal, artifact_id: str) -> Artifact:
     """Return the row of an artifact that has not expired.
 
     Raises:
-        ArtifactNotFound: Unknown, or another workspace's.
+        ArtifactNotFound: Unknown, or another's.
         ArtifactExpired: Its time to live is over; only the tombstone row is left.
     """
     principal.require("artifacts:read")
-    row = Artifact.objects.filter(id=artifact_id, workspace_id=principal.workspace_id).first()
+    row = Artifact.objects.filter(seen_by(principal), id=artifact_id).first()
     return _available(row, f"There is no artifact {artifact_id[:64]}.")
 
 
@@ -85,7 +86,7 @@ def open_bytes(row: Artifact) -> IO[Any]:
 def list_run_artifacts(*, principal: Principal, run_id: str) -> dict[str, Any]:
     """Return {artifacts[]} of a run: the whole result first, then in order of creation."""
     principal.require("artifacts:read")
-    rows = Artifact.objects.filter(run_id=run_id, workspace_id=principal.workspace_id)
+    rows = Artifact.objects.filter(seen_by(principal), run_id=run_id)
     return {"artifacts": [describe_artifact(row) for row in sorted(rows, key=_in_order)]}
 
 
@@ -103,9 +104,7 @@ def artifact_ids_of(run_ids: Iterable[str]) -> dict[str, list[str]]:
 def artifact_briefs_of(*, principal: Principal, run_ids: Sequence[str]) -> list[dict[str, Any]]:
     """Describe the first three artifacts of each of these runs that have not expired."""
     principal.require("artifacts:read")
-    rows = Artifact.objects.filter(
-        run_id__in=run_ids, workspace_id=principal.workspace_id, expired_at__isnull=True
-    )
+    rows = Artifact.objects.filter(seen_by(principal), run_id__in=run_ids, expired_at__isnull=True)
     is_result = Case(When(kind=RESULT, then=0), default=1)
     position = Window(RowNumber(), partition_by="run_id", order_by=[is_result, "created_at", "id"])
     found: dict[str, list[Artifact]] = {run_id: [] for run_id in run_ids}

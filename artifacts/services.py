@@ -15,6 +15,7 @@ from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path, delete_file, list_old_files, write_blob
 from artifacts.storage.staging import open_upload_names
 from decisions.audit.record import AuditEvent, record_all
+from decisions.identity.authority import Owned
 from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from decisions.infra.ids import new_id
 from decisions.validation.storable import storable_text
@@ -51,8 +52,7 @@ def store_blob(data: bytes, *, name: str, mime_type: str, kind: str = "file") ->
 def artifact_rows(
     blobs: Sequence[tuple[StoredBlob, int | None]],
     *,
-    tenant_id: str,
-    workspace_id: str,
+    owner: Owned,
     run_id: str,
     ended_at: datetime | None = None,
 ) -> list[Artifact]:
@@ -60,14 +60,18 @@ def artifact_rows(
 
     Args:
         blobs: each with the index of its step, or None.
+        owner: the run, or the call, that stored them: they belong to its caller.
         ended_at: when the run ended, if it ends in the same transaction; starts the time to live.
     """
     now = datetime.now(UTC)
     return [
         Artifact(
             id=blob.artifact_id,
-            tenant_id=tenant_id,
-            workspace_id=workspace_id,
+            tenant_id=owner.tenant_id,
+            workspace_id=owner.workspace_id,
+            trust=owner.trust,
+            principal_id=owner.principal_id,
+            user_id=owner.user_id,
             run_id=run_id,
             step_index=step_index,
             kind=blob.kind,

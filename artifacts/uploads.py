@@ -189,7 +189,7 @@ async def complete_upload(*, principal: Principal, upload_id: str) -> dict[str, 
     Calling it twice returns the same artifact. Its time to live starts now.
 
     Raises:
-        ArtifactNotFound: Unknown, or another workspace's.
+        ArtifactNotFound: Unknown, or another caller's.
         ArtifactExpired: The upload has expired.
         NothingUploaded: No bytes were sent yet.
         InvalidInput: The size or SHA-256 is not the announced one; the bytes are deleted.
@@ -217,7 +217,7 @@ async def _complete(principal: Principal, upload_id: str) -> dict[str, Any]:
 def _upload(principal: Principal, upload_id: str) -> ArtifactUpload:
     principal.require("artifacts:write")
     found = ArtifactUpload.objects.filter(id=upload_id, workspace_id=principal.workspace_id)
-    upload = found.first()
+    upload = found.filter(principal_id=principal.id).first()
     if upload is None:
         raise ArtifactNotFound(f"There is no upload {upload_id[:64]}.", next_actions=[])
     if upload.artifact_id is None and upload.expires_at <= datetime.now(UTC):
@@ -267,6 +267,9 @@ def _create_artifact(
         id=new_id("art_"),
         tenant_id=upload.tenant_id,
         workspace_id=upload.workspace_id,
+        trust=principal.trust,
+        principal_id=principal.id,
+        user_id=principal.user_id,
         run_id="",
         kind=KIND,
         name=upload.name,

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from decisions.errors import SessionNotFound, TrustNotAllowed
-from decisions.identity.principals import ADMIN, Principal
+from decisions.identity.authority import is_operator, owns_session
+from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.security.sealed_columns import seal_column, unseal_column
 from decisions.validation.storable import storable_text
@@ -50,19 +51,14 @@ def find_session(principal: Principal, session_id: str) -> BrowserSession:
     found = BrowserSession.objects.filter(
         id=session_id, workspace_id=principal.workspace_id, closed_at__isnull=True
     ).first()
-    if found is None or not may_access(principal, found):
+    if found is None or not owns_session(principal, found):
         raise SessionNotFound(f"There is no open session {session_id[:64]!r}.")
-    if found.trust != principal.trust and not principal.id.startswith(ADMIN):
+    if found.trust != principal.trust and not is_operator(principal):
         raise TrustNotAllowed(
             f"A caller of trust level {found.trust} created this session; use one of your own.",
             details={"sessionId": found.id, "trustLevel": principal.trust},
         )
     return found
-
-
-def may_access(principal: Principal, session: BrowserSession) -> bool:
-    """Return whether the caller owns a session of its workspace, or is an operator."""
-    return session.principal_id == principal.id or principal.id.startswith(ADMIN)
 
 
 def find_named(principal: Principal, name: str) -> BrowserSession | None:

@@ -18,6 +18,7 @@ from django.conf import settings
 from artifacts.models import Artifact
 from artifacts.services import artifact_rows, store_blob
 from decisions.audit import anonymous_events
+from decisions.authorization.authorize import tool_call_request
 from decisions.identity.principals import Principal, create_token, ensure_workspace, local_principal
 from decisions.infra.ids import new_id
 from runs.lifecycle.slots import ensure_slots
@@ -157,8 +158,7 @@ def make_artifact(principal: Principal) -> Callable[..., str]:
         blob = store_blob(data, name=name, mime_type=mime_type, kind=kind)
         rows = artifact_rows(
             [(blob, step_index)],
-            tenant_id=principal.tenant_id,
-            workspace_id=principal.workspace_id,
+            owner=tool_call_request(principal, "test", {}),
             run_id=run_id or new_id("run_"),
         )
         Artifact.objects.bulk_create(rows)

@@ -27,7 +27,7 @@ from decisions.authorization.sealed_arguments import (
     seal_arguments,
 )
 from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
-from decisions.identity.principals import ADMIN, Principal
+from decisions.identity.principals import ADMIN, Principal, TrustLevel
 from decisions.infra.clock import to_ms
 from decisions.infra.preconditions import Precondition
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, DecisionMode
@@ -50,6 +50,7 @@ class ToolCallRequest:
 
     Attributes:
         args: what the confirmation is bound to; secret inputs are in it by name only.
+        trust: of the caller: who confirms needs as much.
         key: the caller's idempotency key, of a direct call.
         run_id, step_index, number: of a step's call: its position in the run.
         may_have_confirmation: a confirmation of a call of this step was requested before.
@@ -67,6 +68,7 @@ class ToolCallRequest:
     workspace_id: str
     tool: str
     args: Mapping[str, Any] = field(repr=False)
+    trust: TrustLevel = "local"
     target_id: str | None = None
     user_id: str | None = None
     key: str = ""
@@ -271,6 +273,7 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
         tenant_id=call.tenant_id,
         workspace_id=call.workspace_id,
         principal_id=call.principal_id,
+        trust=call.trust,
         user_id=call.user_id,
         kind=DecisionKind.STEP if call.run_id else DecisionKind.TOOL,
         mode=DecisionMode.CONFIRM,
@@ -446,6 +449,7 @@ def tool_call_request(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         user_id=principal.user_id,
+        trust=principal.trust,
         tool=tool,
         args=args,
         **more,

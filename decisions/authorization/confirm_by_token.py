@@ -30,13 +30,13 @@ from decisions.errors import (
     InvalidInput,
     NotAsShown,
 )
+from decisions.identity.authority import CONFIRM, WRITES, is_confirmer, may_confirm
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, ConfirmationStatus, Decision
 from decisions.security.keys import mac_matches
 
 WRONG_TRIES = 5  # the last of them revokes the token
 OTHER_DIGEST = "digest"  # why a try failed whose token is right
-CONFIRM = "confirm"  # the scope that confirms without a token
 _INVALID = "The confirm token is invalid, used or expired."
 
 
@@ -54,7 +54,7 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
         ConfirmTokenInvalid: The confirmation failed, for whatever reason but the next.
         NotAsShown: It would have succeeded, but `shown_digest` is not that of the decision.
         InvalidInput: There is no token, and the credential lacks the scope.
-        Forbidden: The credential lacks continuity:write.
+        Forbidden: The credential lacks continuity:write, or has `confirm` beside scopes that write.
         PolicyDenied: The policy decision on this call is deny or confirm.
     """
     principal.require("continuity:write")
@@ -72,6 +72,12 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
         )
     elif CONFIRM not in principal.scopes:
         raise InvalidInput("confirm_token: it is required.")
+    elif not is_confirmer(principal):
+        raise Forbidden(
+            "A token that can write confirms nothing: use one with the scopes continuity:write and"
+            " confirm alone.",
+            details={"scopes": sorted(principal.scopes & WRITES)},
+        )
     else:
         _confirm_by_scope(principal, decision_id, user_id, shown)
     return {
@@ -105,7 +111,7 @@ def _confirm_by_scope(
 ) -> None:
     decision = Decision.objects.filter(pk=decision_id, workspace_id=principal.workspace_id).first()
     theirs = decision is not None and decision.user_id in (None, user_id)
-    if not theirs or not principal.may_act_for(user_id):
+    if decision is None or not theirs or not _may_answer(principal, decision):
         _record_try(principal, decision_id, how="api", failed="unknown")
         raise ConfirmTokenInvalid(_INVALID)
     try:
@@ -117,6 +123,11 @@ def _confirm_by_scope(
         raise ConfirmTokenInvalid(_INVALID) from None
     except (Conflict, Forbidden):  # `confirm` audited this attempt
         raise ConfirmTokenInvalid(_INVALID) from None
+
+
+def _may_answer(principal: Principal, decision: Decision) -> bool:
+    """Tell whether the credential may try; `confirm` refuses and records one's own request."""
+    return decision.principal_id == principal.id or may_confirm(principal, decision)
 
 
 def confirm_with_token(

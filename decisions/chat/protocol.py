@@ -140,6 +140,7 @@ def _write_decision(
     decision = Decision(
         **owner.columns,
         principal_id=principal.id,
+        trust=principal.trust,
         session_id=turn.conversation.session_id,
         kind=DecisionKind.CHAT,
         mode=evaluation.mode,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import ForbiddenUser
+from decisions.errors import Forbidden, ForbiddenUser
+from decisions.identity.authority import is_confirmer
 from decisions.identity.principals import Principal, ensure_user
 from decisions.models import User
+
+WRITE = "continuity:write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +45,12 @@ def owner_of(principal: Principal, user_id: str, *, scope: str) -> Owner:
     Call it outside a transaction: a refusal is audited, and a rollback would lose the audit row.
 
     Raises:
-        Forbidden: The scope is missing.
+        Forbidden: The scope is missing, or the credential confirms calls and so writes nothing.
         ForbiddenUser: The caller may not act for this user.
     """
     principal.require(scope)
+    if scope == WRITE and is_confirmer(principal):
+        raise Forbidden("A token with the scope confirm confirms calls; it writes nothing.")
     require_user(principal, user_id)
     return Owner(principal.tenant_id, principal.workspace_id, user_id)
 

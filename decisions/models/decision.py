@@ -37,6 +37,7 @@ class Decision(models.Model):
     the APIs (S2 §4).
 
     Attributes:
+        trust: of the caller that it belongs to; None in rows of an older version.
         user_id: the user that it is about; None for a tool call of a credential without one user.
         parts: the parts of the score.
         rule: the rule that decided: of the L4 gate (chat), or of policy (tool calls).
@@ -54,6 +55,7 @@ class Decision(models.Model):
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)
     principal_id = models.CharField(max_length=160)
+    trust = models.CharField(max_length=8, null=True)
     user_id = models.CharField(max_length=128, null=True)
     session_id = models.CharField(max_length=64, null=True)
     kind = models.CharField(max_length=8, choices=DecisionKind.choices)

@@ -50,6 +50,7 @@ def request_of_step(
         tenant_id=run.tenant_id,
         workspace_id=run.workspace_id,
         user_id=run.user_id,
+        trust=trust_of(run),
         tool=call.tool,
         args=call.args,
         target_id=call.target_id,

@@ -8,6 +8,7 @@ from artifacts.models import Artifact
 from artifacts.selectors import is_expired, open_bytes
 from decisions.authorization.policy import current_policy
 from decisions.errors import Refused
+from decisions.identity.authority import caller_behind, seen_by
 from runners.errors import InvalidTarget
 from runners.targets.workspaces import check_may_use, open_workspace
 from runners.tools.registry import get_tool
@@ -33,9 +34,7 @@ def read_upload(
 
 
 def _read_artifact(run: Run, artifact_id: str, limit: int) -> tuple[str, bytes]:
-    row = Artifact.objects.filter(
-        id=artifact_id, workspace_id=run.workspace_id, tenant_id=run.tenant_id
-    ).first()
+    row = Artifact.objects.filter(seen_by(caller_behind(run)), id=artifact_id).first()
     if row is None or is_expired(row) or not _is_of_task(row, run):
         raise InvalidTarget(f"files: there is no artifact {artifact_id[:64]}.")
     if row.size_bytes > limit:
@@ -50,7 +49,7 @@ def _read_artifact(run: Run, artifact_id: str, limit: int) -> tuple[str, bytes]:
 
 
 def _is_of_task(row: Artifact, run: Run) -> bool:
-    """Return whether a run of the same task stored an artifact, or the caller, without a run."""
+    """Return whether a run of the same task stored an artifact, or a caller without a run."""
     if not row.run_id or row.run_id == run.id:
         return True
     if run.task_id is None:

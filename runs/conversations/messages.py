@@ -159,7 +159,6 @@ class UserMessage:
         details = {"messageId": self.message.id, "runId": run.id, "characters": len(self.content)}
         scope = task.tenant_id, task.workspace_id
         record(AuditEvent("task.message_added", principal.id, "task", task.id, *scope, details))
-        trust = "remote" if principal.trust == "remote" else task.trust
         # Ongoing and not ready: the run before this one is suspended for a person.
         is_behind_suspended = task.status == TaskStatus.ONGOING and not run.ready
         keeps_status = is_behind_suspended or task.status == TaskStatus.TAKEOVER
@@ -168,7 +167,7 @@ class UserMessage:
             TaskStatus(task.status) if keeps_status else TaskStatus.RUNNING,
             actor=principal.id,
             events=[message_event(self.message), *more],
-            values={"messages_count": task.messages_count, "trust": trust},
+            values={"messages_count": task.messages_count},
             data={"runId": run.id},
         )
 

@@ -1,4 +1,4 @@
-"""Read tasks, their messages and their event logs, within the caller's workspace."""
+"""Read tasks, their messages and their event logs, as far as they exist for the caller."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from decisions.identity.authority import seen_by
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.validation.json_schema import page_of
@@ -20,13 +21,12 @@ MESSAGES_SHOWN = 100
 
 
 def visible_task(principal: Principal, task_id: str) -> Task:
-    """Return a task of the caller's workspace.
+    """Return a task that the caller sees.
 
     Raises:
-        TaskNotFound: Unknown, or another workspace's; the error does not say which.
+        TaskNotFound: Unknown, or another's; the error does not say which.
     """
-    tasks = Task.objects.filter(id=storable_text(task_id), workspace_id=principal.workspace_id)
-    task = tasks.first()
+    task = Task.objects.filter(seen_by(principal), id=storable_text(task_id)).first()
     if task is None:
         raise TaskNotFound(f"There is no task {task_id[:64]}.")
     return task
@@ -54,7 +54,7 @@ def list_tasks(
 ) -> dict[str, Any]:
     """Return {tasks, total, hasMore, nextCursor}, newest first, without messages."""
     principal.require("tasks:read")
-    rows = Task.objects.filter(workspace_id=principal.workspace_id)
+    rows = Task.objects.filter(seen_by(principal))
     if status is not None:
         rows = rows.filter(status=status)
     total = rows.count()

@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Conflict, InvalidInput
+from decisions.identity.authority import acting_on, check_steers, check_takes_over, sees
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation
 from runners.own_browsers import SELECTED, split_choice
@@ -132,12 +133,15 @@ def _task_of_key(
     """Return the task that has this key and this first message, or None.
 
     Raises:
-        Conflict: The task has another first message, so this one would be lost.
+        Conflict: The task has another first message, so this one would be lost; or it was created
+            with a higher trust level.
     """
     if key is None:
         return None
     mine = Task.objects.filter(principal_id=principal.id, workspace_id=principal.workspace_id)
     task, (message, schema) = mine.filter(key=key).first(), first
+    if task is not None and not sees(principal, task):
+        raise Conflict("idempotencyKey: it was used from this machine; use another key.")
     if task is not None and message is not None:
         sent = UserMessage(principal, task.id, message, key=key, output_schema=schema)
         if sent.find_duplicate() is None:
@@ -169,13 +173,14 @@ def add_message(
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
+        Forbidden: As `authority.check_steers`.
         TaskBusy: With on_busy refuse.
         Refused: As `submission.services.submit_run`.
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
-    if task.trust == "remote":
-        principal = principal.with_trust("remote")
+    principal = acting_on(principal, task)
+    check_steers(principal, task, task.selected_client_id)
     message = UserMessage(
         principal,
         task.id,
@@ -314,10 +319,12 @@ def take_over_task(
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
+        Forbidden: As `authority.check_takes_over`.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("tasks:write")
-    task_id = visible_task(principal, task_id).id
+    seen = visible_task(principal, task_id)
+    check_takes_over(principal, seen, seen.selected_client_id)
     approval = _admit(principal, "take_over_task", task_id, at_browser=at_browser)
     with transaction.atomic():
         runs, task = lock_runs(task_id), lock_task(task_id)
@@ -343,11 +350,13 @@ def resume_task(*, principal: Principal, task_id: str, at_browser: bool = False)
 
     Raises:
         TaskNotFound: As `selectors.visible_task`.
+        Forbidden: As `authority.check_steers`.
         Conflict: The task is not taken over.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
+    check_steers(principal, task, task.selected_client_id)
     approval = _admit(principal, "resume_task", task.id, at_browser=at_browser)
     if task.status != TaskStatus.TAKEOVER:
         raise Conflict("This task is not taken over.", details={"status": task.status})

@@ -84,12 +84,16 @@ def record_end(
         outcome: None if the call was interrupted, so that its outcome is unknown.
     """
     action = "tool.succeeded" if audited["ok"] else "tool.failed"
-    scope = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
     blobs = [(blob, None) for blob in admitted.blobs]
     with transaction.atomic():
         if blobs:
             Artifact.objects.bulk_create(
-                artifact_rows(blobs, **scope, run_id=admitted.call_id, ended_at=datetime.now(UTC))
+                artifact_rows(
+                    blobs,
+                    owner=admitted.request,
+                    run_id=admitted.call_id,
+                    ended_at=datetime.now(UTC),
+                )
             )
         details = {**audit_details(admitted), **audited}
         finish_direct_call(admitted.call_id, audit_event(action, principal, admitted.tool, details))

@@ -44,13 +44,16 @@ def find_stored_outcome(use: ToolCallRequest) -> StoredOutcome | None:
     repeated.
 
     Raises:
-        Conflict: The key was used for another call, or its call is still running.
+        Conflict: The key was used for another call, or with a higher trust level, or its call is
+            still running.
     """
     row = _rows(use).filter(created_at__gt=datetime.now(UTC) - KEY_LIFETIME).first()
     if row is None:
         return None
     if row.digest not in use.digests:
         raise Conflict("The idempotencyKey was used for another call.")
+    if row.trust == "local" and use.trust != "local":
+        raise Conflict("The idempotencyKey was used from this machine; use another key.")
     if row.answer is None and OpenCall.objects.filter(id=row.call_id).exists():
         raise _still_running(row.call_id)
     row.refresh_from_db()  # the call may have ended between the two queries
@@ -77,6 +80,7 @@ def claim_key(
                 tool=use.tool,
                 key=use.key,
                 digest=(fallback_for or use).digest,
+                trust=use.trust,
                 call_id=call_id,
                 created_at=datetime.now(UTC),
             )

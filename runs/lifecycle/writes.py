@@ -211,12 +211,13 @@ def _row(step: StepChange, **columns: Any) -> dict[str, Any]:
 def _artifacts(change: Transition, now: datetime) -> Iterator[Sql | InsertRows]:
     run = change.run
     if change.ended:
-        text = f"UPDATE artifacts_artifact SET expires_at = %s WHERE {OF_RUN}"  # noqa: S608
-        yield Sql(text, (expiry_of(now),))
+        # With the owner: a worker of an older version stored none.
+        values = "expires_at = %s, trust = %s, principal_id = %s, user_id = %s"
+        text = f"UPDATE artifacts_artifact SET {values} WHERE {OF_RUN}"  # noqa: S608
+        yield Sql(text, (expiry_of(now), run.trust, run.principal_id, run.user_id))
     rows = artifact_rows(
         change.blobs,
-        tenant_id=run.tenant_id,
-        workspace_id=run.workspace_id,
+        owner=run,
         run_id=run.id,
         ended_at=now if change.ended else None,
     )
@@ -237,13 +238,15 @@ def _deliveries(change: Transition, now: datetime) -> Iterator[Sql]:
             " epoch, next_try_at, created_at, error)"
             " SELECT %s || substr(w.id, 6), w.id, r.id, 'run.' || r.status, %s, 0, 0, %s, %s, ''"
             " FROM r CROSS JOIN runs_webhook w WHERE w.workspace_id = %s"
-            " AND w.disabled_at IS NULL AND (w.every_run OR w.id = %s)",
+            " AND w.disabled_at IS NULL"
+            " AND (w.every_run AND w.trust IN ('local', %s) OR w.id = %s)",
             (
                 delivery_id(run.id, "hook_"),  # followed by the rest of the webhook's id
                 DeliveryStatus.PENDING,
                 now,
                 now,
                 run.workspace_id,
+                run.trust,
                 run.options.get("webhookId"),
             ),
         )
@@ -257,13 +260,14 @@ def _deliveries_of_question(run: Run, now: datetime) -> Sql:
         " SELECT %s || 'w' || r.last_seq || '_' || substr(w.id, 6), w.id, r.id, r.last_seq,"
         " 'run.waiting', %s, 0, 0, %s, %s, ''"
         " FROM r CROSS JOIN runs_webhook w WHERE w.tells_questions AND w.disabled_at IS NULL"
-        " AND w.workspace_id = %s",
+        " AND w.workspace_id = %s AND w.trust IN ('local', %s)",
         (
             delivery_id(run.id, "").removesuffix("_"),
             DeliveryStatus.PENDING,
             now,
             now,
             run.workspace_id,
+            run.trust,
         ),
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, When
 
 from decisions.errors import Conflict
+from decisions.identity.authority import at_own_page
 from decisions.identity.principals import Principal
 from runners.models import PluginClient
 from runners.own_browsers import own_browsers
@@ -93,7 +94,7 @@ def take_over_from_browser(
     if task.status not in (TaskStatus.CREATED, *_ACTIVE):
         raise Conflict("The task has ended.", details={"status": task.status})
     shown = services.take_over_task(
-        principal=principal, task_id=task_id, reason=reason, at_browser=True
+        principal=at_own_page(principal, task), task_id=task_id, reason=reason, at_browser=True
     )
     record_browser_activity(
         principal=principal, client_id=client_id, task_id=task_id, counts=counts or {}
@@ -119,7 +120,8 @@ def resume_from_browser(
         record_browser_activity(
             principal=principal, client_id=client_id, task_id=task_id, counts=counts or {}
         )
-    return services.resume_task(principal=principal, task_id=task_id, at_browser=True)
+    person = at_own_page(principal, task)
+    return services.resume_task(principal=person, task_id=task_id, at_browser=True)
 
 
 def stop_from_browser(*, principal: Principal, client_id: str, task_id: str) -> dict[str, Any]:
@@ -128,8 +130,8 @@ def stop_from_browser(*, principal: Principal, client_id: str, task_id: str) -> 
     Raises:
         TaskNotFound: The task does not act in this browser.
     """
-    _task_of(principal, client_id, task_id)
-    return services.stop_task(principal=principal, task_id=task_id, at_browser=True)
+    person = at_own_page(principal, _task_of(principal, client_id, task_id))
+    return services.stop_task(principal=person, task_id=task_id, at_browser=True)
 
 
 def record_browser_activity(

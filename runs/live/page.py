@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import Error
 
+from decisions.identity.authority import lower_trust
 from decisions.infra.cancellation import cancel_and_wait
 from decisions.infra.threads import in_thread
 from runners.browser.errors import browser_errors
@@ -50,7 +51,7 @@ class LivePage:
         self.task_id = task_id
         self._out = ViewerSender(publish)
         self._dialogs = OpenDialogs(self._out.add_notice)
-        self._inputs: asyncio.Queue[tuple[float, str, Sequence[Mapping[str, Any]]]]
+        self._inputs: asyncio.Queue[tuple[float, Mapping[str, Any], Sequence[Mapping[str, Any]]]]
         self._inputs = asyncio.Queue(MAX_WAITING_INPUTS)
         self._tab: Tab | None = None
         self._cdp: CDPSession | None = None
@@ -82,7 +83,7 @@ class LivePage:
                 self._activity_of(message["by"]).counts["dialogs"] += 1
                 self._dialogs.answer(event)
         if others and not self._inputs.full():
-            self._inputs.put_nowait((time.monotonic(), message["by"], others))
+            self._inputs.put_nowait((time.monotonic(), message, others))
 
     async def close(self) -> None:
         """Detach from the page and record what was done on it."""
@@ -189,7 +190,7 @@ class LivePage:
 
     async def _apply(self) -> None:
         while True:
-            received_at, by, events = await self._inputs.get()
+            received_at, message, events = await self._inputs.get()
             session = get_page_session(self.task_id)
             if session is None:
                 continue
@@ -202,10 +203,11 @@ class LivePage:
                 # page back meanwhile must not act any more.
                 if not await self._is_still_taken_over():
                     continue
-                self._last_actor = by
+                self._last_actor = by = str(message["by"])
                 self._activity_of(by).count(events)
+                trust = lower_trust(session.trust, message.get("trust"))
                 try:
-                    await send_input(tab, self._cdp, events, session.trust)
+                    await send_input(tab, self._cdp, events, trust)
                 except ToolFailed as failed:
                     error = {"errorCode": failed.code, "message": failed.message}
                     self._out.add_notice({"type": "live_problem", "error": error})

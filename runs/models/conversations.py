@@ -41,7 +41,7 @@ class Task(models.Model):
         session_id: the browser session that its runs use; without one each run has its own.
         selected_client_id: the paired browser of its principal that its runs act in; None: they
             act in the worker's.
-        trust: `remote` once a remote caller wrote a message: all runs of the task read it.
+        trust: of the caller that created it; no message raises that of its runs.
         used_browser: the running run, or the last one, used a browser.
         taken_over_at: when a person took the page over; None while none has it.
         times_given_back: how often a takeover ended.

@@ -32,6 +32,8 @@ class KeyedCall(models.Model):
     row exists (`runs.direct_calls.idempotency`).
 
     Attributes:
+        trust: of the call: one with a lower level does not get its answer; None in rows of an older
+            version.
         call_id: the call's id in the audit log.
         answer: the call's response as compressed JSON; None until it has ended.
     """
@@ -41,6 +43,7 @@ class KeyedCall(models.Model):
     tool = models.CharField(max_length=128)
     key = models.CharField(max_length=200)
     digest = models.CharField(max_length=64)
+    trust = models.CharField(max_length=8, null=True)
     call_id = models.CharField(max_length=64, unique=True)
     answer = models.BinaryField(null=True)
     created_at = models.DateTimeField(db_index=True)

@@ -25,6 +25,7 @@ from decisions.audit.query import (
 )
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import RunNotFound
+from decisions.identity.authority import seen_by
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from decisions.security.masking import input_masker
@@ -48,12 +49,12 @@ def export_evidence(
         contents: include the bytes of artifacts, not only their digests.
 
     Raises:
-        RunNotFound: Unknown, another workspace's, or deleted after its retention.
+        RunNotFound: Unknown, another's, or deleted after its retention.
         Forbidden: The caller lacks a scope.
     """
     for scope in ("audit:read", "runs:read", *(["artifacts:read"] if contents else [])):
         principal.require(scope)
-    run = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()
+    run = Run.objects.filter(seen_by(principal), id=run_id).first()
     if run is None:
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     record(

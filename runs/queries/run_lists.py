@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 
 from artifacts.selectors import artifact_ids_of
 from decisions.errors import InvalidInput
+from decisions.identity.authority import seen_by, sees_whole_workspace
 from decisions.identity.principals import Principal
 from runs.models import HOST_ACTION, SUBMITTED, Run
 from runs.queries.run_search import RunFilters
@@ -134,8 +135,9 @@ def list_runs(
     host_actions: bool = False,
     **filters: Any,
 ) -> dict[str, Any]:
-    """Return {runs, total, hasMore, nextCursor} of the workspace's visible runs; total counts all
-    that match (S0 §4.3), with other filters than status and template up to COUNTED_MAX.
+    """Return {runs, total, hasMore, nextCursor} of the runs that the caller sees; total counts all
+    that match (S0 §4.3): up to COUNTED_MAX with other filters than status and template, or for a
+    caller who does not see the whole workspace.
 
     nextCursor names the last run of the page, so runs that are submitted meanwhile shift no page.
     Results over LISTED_RESULT_BYTES are shortened. With `max_bytes` the page ends before the run
@@ -158,7 +160,7 @@ def list_runs(
     rows = rows.order_by(*order.fields)
     if cursor is not None:
         rows = order.continued(rows, cursor)
-    if chosen.has_total and cursor is None and sort == NEWEST:
+    if _has_total(principal, chosen) and cursor is None and sort == NEWEST:
         page = _page(rows, offset, min(limit + 1, total - offset), total)
     else:
         page = list(rows.defer(*_UNREAD)[offset : offset + limit + 1])
@@ -174,15 +176,19 @@ def list_runs(
     }
 
 
+def _has_total(principal: Principal, chosen: RunFilters) -> bool:
+    return chosen.has_total and sees_whole_workspace(principal)
+
+
 def _visible(
     principal: Principal, chosen: RunFilters, *, hides_actions: bool
 ) -> tuple[QuerySet[Run], int]:
     """Return the visible runs that match, and their number."""
     ttl_limit = datetime.now(UTC) - timedelta(milliseconds=settings.RUN_TTL_MS)
-    rows = Run.objects.filter(workspace_id=principal.workspace_id, hidden_at__isnull=True)
+    rows = Run.objects.filter(seen_by(principal), hidden_at__isnull=True)
     rows = chosen.apply(rows, principal.workspace_id)
     within_ttl = Q(ended_at__isnull=True) | Q(ended_at__gt=ttl_limit)
-    if not chosen.has_total:
+    if not _has_total(principal, chosen):
         rows = rows.filter(within_ttl)
         rows = rows.filter(SUBMITTED) if hides_actions else rows
         return rows, rows.order_by()[:COUNTED_MAX].count()

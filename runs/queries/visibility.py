@@ -1,4 +1,4 @@
-"""Read one run that is visible to the caller: in its workspace, and within its TTL.
+"""Read one run that exists for the caller (`decisions.identity.authority`), within its TTL.
 
 Nearly every request does this, so the SQL is built once.
 """
@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 
 from decisions.errors import RunNotFound
+from decisions.identity.authority import sees
 from decisions.identity.principals import Principal
 from runs.models import Run
 
@@ -31,12 +32,12 @@ def is_past_ttl(run: Run) -> bool:
 
 
 def visible_run(principal: Principal, run_id: str) -> Run:
-    """Return a run of the caller's workspace that is within its TTL.
+    """Return a run that the caller sees and that is within its TTL.
 
     Raises:
-        RunNotFound: Unknown, past its TTL, or another workspace's; the error does not say which.
+        RunNotFound: Unknown, past its TTL, or another's; the error does not say which.
     """
     run = next(iter(Run.objects.raw(_VISIBLE, [run_id, principal.workspace_id])), None)
-    if run is None or is_past_ttl(run):
+    if run is None or not sees(principal, run) or is_past_ttl(run):
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     return run

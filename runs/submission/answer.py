@@ -10,7 +10,9 @@ from django.db import transaction
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import InvalidInput
+from decisions.identity.authority import acting_on, check_steers
 from decisions.identity.principals import Principal
+from runners.own_browsers import SELECTED
 from runs.models import ACTIVE, ANSWER, Run
 from runs.queries.visibility import visible_run
 from runs.queue import wakeups
@@ -37,11 +39,14 @@ def answer_run(
 
     Raises:
         RunNotFound: As `visible_run`.
+        Forbidden: As `authority.check_steers`.
         InvalidInput: The run does not wait for this answer.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
     """
     principal.require("runs:write")
     run = visible_run(principal, run_id)
+    principal = acting_on(principal, run)
+    check_steers(principal, run, run.inputs.get(SELECTED))
     _check_waits(run, question_expires_at)
     approval = admit_call(
         tool_call_request(principal, "answer_task_run", {"runId": run_id, "answer": answer})

@@ -14,6 +14,7 @@ from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.authorization.confirmations import withdraw
 from decisions.errors import RunNotFound
+from decisions.identity.authority import acting_on, seen_by
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
@@ -259,13 +260,12 @@ def retry_run(*, principal: Principal, run_id: str, include_past_ttl: bool = Fal
         Conflict: The run has not ended, succeeded, or belongs to a task.
     """
     principal.require("runs:write")
-    old = Run.objects.filter(id=run_id, workspace_id=principal.workspace_id).first()
+    old = Run.objects.filter(seen_by(principal), id=run_id).first()
     if old is None or (is_past_ttl(old) and not include_past_ttl):
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     check_retriable(old)
     options = {**old.requested_options, "mode": "async"}
-    # A retry by a local caller gives a remote caller's run no local trust.
-    principal = principal.with_trust("remote") if old.trust == "remote" else principal
+    principal = acting_on(principal, old)
     submission = validate_submission(
         principal=principal,
         template_id=old.template_id,

@@ -16,6 +16,7 @@ from decisions.authorization.sealed_arguments import (
     readable_arguments,
     shown_digest,
 )
+from decisions.identity.authority import gets_links
 from decisions.infra.clock import to_ms
 from decisions.models import Confirmation, Decision, Delivery
 from runs.models import Run, Webhook, WebhookDelivery, delivery_id
@@ -32,7 +33,10 @@ def create_confirmation_deliveries(confirmation: Confirmation, **_signal: Any) -
         return
     now, decision = datetime.now(UTC), confirmation.decision
     hooks = Webhook.objects.filter(
-        workspace_id=decision.workspace_id, tells_confirmations=True, disabled_at__isnull=True
+        workspace_id=decision.workspace_id,
+        tells_confirmations=True,
+        disabled_at__isnull=True,
+        trust__in=("local", decision.trust or "local"),
     )
     WebhookDelivery.objects.bulk_create(
         WebhookDelivery(
@@ -50,14 +54,13 @@ def create_confirmation_deliveries(confirmation: Confirmation, **_signal: Any) -
 def confirmation_message(event: str, decision_id: int, webhook: Webhook) -> bytes:
     """Return the message. Its link is created here and not stored: anyone with it can decide.
 
-    A webhook that the caller of the decision created gets no link: no credential confirms its own
-    request. One that sends arguments gets the exact ones for programs, the same with every
-    character visible for people, and the digest that an answer names; others get the arguments'
-    digest and size alone.
+    Only a webhook that a person created in the admin gets the link: no credential confirms what it
+    requested, or what it wrote in an answer, a message or a file. One that sends arguments gets the
+    exact ones for programs, the same with every character visible for people, and the digest that
+    an answer names; others get the arguments' digest and size alone.
     """
     confirmation = Confirmation.objects.select_related("decision").get(decision_id=decision_id)
     decision = confirmation.decision
-    is_own = webhook.created_by == decision.principal_id
     data = {
         "decisionId": decision.pk,
         "confirmationId": confirmation.id,
@@ -75,7 +78,7 @@ def confirmation_message(event: str, decision_id: int, webhook: Webhook) -> byte
         **_run_columns(decision),
         "step": decision.step_index,
         "expiresAt": to_ms(confirmation.expires_at),
-        "link": None if is_own else confirmation_link(confirmation),
+        "link": confirmation_link(confirmation) if gets_links(webhook.created_by) else None,
     }
     return message(event, confirmation.created_at, data)
 

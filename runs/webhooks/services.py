@@ -11,6 +11,7 @@ from django.db.models import F, QuerySet
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Conflict, Forbidden, InvalidInput, TrustNotAllowed, WebhookNotFound
+from decisions.identity.authority import shared_by
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
@@ -111,7 +112,7 @@ def _checked_url(url: str, principal: Principal) -> str:
 def list_webhooks(*, principal: Principal) -> dict[str, Any]:
     """Return the workspace's webhooks, newest first."""
     principal.require("runs:read")
-    rows = Webhook.objects.filter(workspace_id=principal.workspace_id)
+    rows = _visible(principal)
     return {"webhooks": [webhook_object(row) for row in rows.order_by("-created_at", "-id")]}
 
 
@@ -236,9 +237,7 @@ def check_webhook_option(principal: Principal, webhook_id: str | None) -> None:
     """
     if webhook_id is None:
         return
-    named = Webhook.objects.filter(
-        id=webhook_id, workspace_id=principal.workspace_id, disabled_at__isnull=True
-    )
+    named = _visible(principal).filter(id=webhook_id, disabled_at__isnull=True)
     if not named.exists():
         raise InvalidInput(f"options.webhookId: there is no enabled webhook {webhook_id[:64]!r}.")
 
@@ -254,8 +253,15 @@ def _disposable(principal: Principal, webhook_id: str) -> Webhook:
     return hook
 
 
+def _visible(principal: Principal) -> QuerySet[Webhook]:
+    """Return the webhooks of the caller's workspace. One of a local caller reaches this machine's
+    network and receives the ends of local runs, so it does not exist for remote ones.
+    """
+    return Webhook.objects.filter(shared_by(principal))
+
+
 def _webhook(principal: Principal, webhook_id: str) -> Webhook:
-    hook = Webhook.objects.filter(id=webhook_id, workspace_id=principal.workspace_id).first()
+    hook = _visible(principal).filter(id=webhook_id).first()
     if hook is None:
         raise WebhookNotFound(f"There is no webhook {webhook_id[:64]}.")
     return hook

@@ -158,7 +158,12 @@ class LivePageSocket:
         except Error:
             raise NotReady("The database did not answer.") from None
         await self._subscription.send(
-            {"kind": "input", "by": self._caller.id, "events": frame["events"]}
+            {
+                "kind": "input",
+                "by": self._caller.id,
+                "trust": self._caller.trust,
+                "events": frame["events"],
+            }
         )
         return None if frame_id is None else ack(frame_id, {"taskId": self._socket.task_id})
 

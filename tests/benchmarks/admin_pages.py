@@ -106,10 +106,11 @@ def make_artifact(principal: Any, run_id: str) -> None:
     """Store an artifact of a run."""
     from artifacts.models import Artifact
     from artifacts.services import artifact_rows, store_blob
+    from decisions.authorization.authorize import tool_call_request
 
     blob = store_blob(b"a text", name="page.txt", mime_type="text/plain", kind="file")
-    owner = {"tenant_id": principal.tenant_id, "workspace_id": principal.workspace_id}
-    Artifact.objects.bulk_create(artifact_rows([(blob, None)], run_id=run_id, **owner))
+    owner = tool_call_request(principal, "bench", {})
+    Artifact.objects.bulk_create(artifact_rows([(blob, None)], owner=owner, run_id=run_id))
 
 
 def cpu_seconds(pid: int) -> float:

@@ -39,17 +39,14 @@ def store_text(data: bytes) -> tuple[str, str]:
     django.setup()
     from artifacts.models import Artifact
     from artifacts.services import artifact_rows, store_blob
+    from decisions.authorization.authorize import tool_call_request
     from decisions.identity.principals import create_token, local_principal
     from decisions.infra.ids import new_id
 
     principal = local_principal()
     blob = store_blob(data, name="result.json", mime_type="application/json")
-    rows = artifact_rows(
-        [(blob, None)],
-        tenant_id=principal.tenant_id,
-        workspace_id=principal.workspace_id,
-        run_id=new_id("run_"),
-    )
+    owner = tool_call_request(principal.with_trust("remote"), "bench", {})
+    rows = artifact_rows([(blob, None)], owner=owner, run_id=new_id("run_"))
     Artifact.objects.bulk_create(rows)
     return blob.artifact_id, create_token(name="bench")
 

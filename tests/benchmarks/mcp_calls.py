@@ -121,12 +121,7 @@ def fill() -> Requests:
         ended_at=now,
     )
     blob = store_blob(b"x" * CHUNK, name="page.txt", mime_type="text/plain", kind="file")
-    rows = artifact_rows(
-        [(blob, None)],
-        tenant_id=principal.tenant_id,
-        workspace_id=principal.workspace_id,
-        run_id=run.id,
-    )
+    rows = artifact_rows([(blob, None)], owner=run, run_id=run.id)
     Artifact.objects.bulk_create(rows)
     return {
         "get_task_run": {"runId": run.id},

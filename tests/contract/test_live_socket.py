@@ -123,7 +123,7 @@ def test_a_caller_who_may_only_read_watches_and_cannot_act(
 ) -> None:
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
-    reader = create_token(name="reader", scopes=frozenset({"tasks:read"}))
+    reader = create_token(name="reader", scopes=frozenset({"tasks:read"}), trust="local")
     with open_live_page(web, task_id, token=reader) as task_socket:
         assert send(task_socket, CLICK)["error"]["errorCode"] == "FORBIDDEN"
 
@@ -161,7 +161,8 @@ def test_two_viewers_watch_and_only_the_one_with_the_scope_acts(
 ) -> None:
     task_id = make_task("say hi")
     take_over_task(principal=principal, task_id=task_id)
-    reader, new = create_token(name="reader", scopes=frozenset({"tasks:read"})), 0
+    reader = create_token(name="reader", scopes=frozenset({"tasks:read"}), trust="local")
+    new = 0
     with (
         connect_worker() as worker,
         open_live_page(web, task_id, token=token) as controller,
@@ -282,7 +283,7 @@ def test_one_caller_cannot_take_the_live_pages_of_others(
 ) -> None:
     monkeypatch.setattr(websockets_live, "VIEWERS_OF_CALLER_MAX", 1)
     task_id = make_task("say hi")
-    other = create_token(name="other")
+    other = create_token(name="other", trust="local")
     with open_live_page(web, task_id, token=token) as first:
         first.request(PING)
         with open_live_page(web, task_id, token=token) as second:

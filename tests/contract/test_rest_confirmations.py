@@ -11,8 +11,9 @@ import pytest
 
 from decisions.authorization.confirmations import OpenedConfirmation, open_confirmation
 from decisions.authorization.sealed_arguments import seal_arguments
-from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
+from decisions.identity.principals import Principal, create_token
 from decisions.models import Confirmation, Decision
+from tests.support.decisions.confirmations import CONFIRMER
 from tests.support.rest.rest import bearer
 from tests.support.runs.concurrent_calls import at_once
 
@@ -132,7 +133,7 @@ def test_an_agent_cannot_confirm_a_tool_call(
 def test_a_token_with_the_scope_confirms_a_tool_call_but_not_its_own(
     web: str, make_confirmation: MakeConfirmation
 ) -> None:
-    secret = create_token(name="ops", scopes=DEFAULT_SCOPES | {"confirm"})
+    secret = create_token(name="ops", scopes=CONFIRMER, trust="local")
     number = make_confirmation(kind="step", tool="x", user_id=None).confirmation.decision_id
     with httpx.Client(base_url=web, headers=bearer(secret), timeout=60) as ops:
         assert post(ops, number).status_code == 200

@@ -13,10 +13,11 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from decisions.audit.anonymous_events import write_counted_events
-from decisions.identity.principals import create_token
+from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Token
 from decisions.validation.json_schema import check, compile_schema
 from runs.conversations import contract
+from runs.conversations.services import create_task
 from runs.models import Run, Task, TaskMessage, TaskTicket
 from runs.websockets import connection, conversation
 from runs.worker.worker import WorkerProcess
@@ -195,7 +196,7 @@ def test_a_missing_task_and_another_workspaces_task_get_the_same_answer(
 def test_reading_and_writing_a_task_require_their_scopes(web: str, make_task: Make) -> None:
     task_id = make_task()
     without_scopes = create_token(name="t", scopes=frozenset({"runs:read"}))
-    reader = create_token(name="t", scopes=frozenset({"tasks:read"}))
+    reader = create_token(name="t", scopes=frozenset({"tasks:read"}), trust="local")
     with open_task_socket(web, task_id, token=without_scopes) as task_socket:
         assert task_socket.close_code() == 4403
     with open_task_socket(web, task_id, token=reader) as task_socket:
@@ -339,7 +340,7 @@ def test_a_ticket_has_the_scopes_of_its_caller(
     web: str, client_with: Callable[..., httpx.Client], make_task: Make
 ) -> None:
     task_id = make_task()
-    reader = client_with(scopes=frozenset({"tasks:read"}))
+    reader = client_with(scopes=frozenset({"tasks:read"}), trust="local")
     with open_task_socket(web, task_id) as task_socket:
         frame = {"type": "auth", "ticket": ticket(reader, task_id)}
         assert task_socket.request(frame)["ok"] is True
@@ -355,9 +356,10 @@ def test_a_connection_without_a_credential_answers_no_frame(web: str, make_task:
 
 
 def test_a_token_in_a_frame_through_a_proxy_is_remote(
-    web: str, token: str, make_task: Make
+    web: str, token: str, remote: Principal, talk_template: None
 ) -> None:
-    address = web.replace("http", "ws", 1) + f"/ws/tasks/{make_task()}"
+    task, _ = create_task(principal=remote)
+    address = web.replace("http", "ws", 1) + f"/ws/tasks/{task['taskId']}"
     with connect(address, additional_headers={"X-Forwarded-For": "203.0.113.7"}) as connected:
         task_socket = TaskSocket(connected)
         assert task_socket.request({"type": "auth", "token": token})["ok"] is True

@@ -23,10 +23,10 @@ from django.utils.translation import gettext as _
 from decisions.admin.acting import operator_of
 from decisions.admin.filters import workspace_label
 from decisions.errors import InvalidInput, Refused, SessionNotFound, TemplateNotFound
+from decisions.identity.authority import acting_on
 from decisions.identity.principals import (
     Principal,
     admin_principal,
-    as_trust,
     ensure_workspace,
 )
 from decisions.models import Workspace
@@ -207,7 +207,7 @@ def _submit(request: HttpRequest, form: _Form) -> str | None:
 
 def _principal(request: HttpRequest, form: _Form) -> Principal:
     if form.source is not None:
-        return operator_of(request, form.source).with_trust(as_trust(form.source.trust))
+        return acting_on(operator_of(request, form.source), form.source)
     workspace = Workspace.objects.filter(id=form.workspace_id).first()
     if workspace is None:
         raise InvalidInput(_("There is no such workspace."))

@@ -18,7 +18,8 @@ from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import operator_of
 from decisions.errors import InvalidInput, Refused
-from decisions.identity.principals import Principal, as_trust
+from decisions.identity.authority import acting_on
+from decisions.identity.principals import Principal
 from decisions.presentation.refusals import refusal_text
 from decisions.presentation.words import word
 from runs.admin.run_list.export import export_runs
@@ -56,7 +57,7 @@ Action = Callable[[Principal, Run], RunResult]
 
 def operator_on(request: HttpRequest, run: Run) -> Principal:
     """Return the acting operator; a retried run keeps the trust level of its caller."""
-    return operator_of(request, run).with_trust(as_trust(run.trust))
+    return acting_on(operator_of(request, run), run)
 
 
 def cancel_one(operator: Principal, run: Run) -> RunResult:

@@ -16,7 +16,7 @@ from decisions.continuity import objects
 from decisions.errors import ConfirmationRequired, ConfirmTokenInvalid, Conflict
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, Decision, ObjectVersion
-from tests.support.decisions.confirmations import confirm
+from tests.support.decisions.confirmations import CONFIRMER, confirm
 from tests.support.decisions.continuity import SHELL, create_decision
 
 pytest_plugins = ["tests.support.admin.admin_fixtures"]
@@ -26,7 +26,7 @@ TOOL = "continuity_put_shell"
 @pytest.fixture
 def operator(principal: Principal) -> Principal:
     """Return a credential of the local workspace with the scope `confirm`."""
-    return replace(principal, id="token:operator", scopes=principal.scopes | {"confirm"})
+    return replace(principal, id="token:operator", scopes=CONFIRMER)
 
 
 def require_confirmation(principal: Principal, **arguments: Any) -> int:

@@ -23,7 +23,7 @@ from decisions.errors import ConfirmTokenInvalid, Conflict, DecisionNotFound, Fo
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, DecisionKind
 from decisions.signals import decision_resolved
-from tests.support.decisions.confirmations import confirm
+from tests.support.decisions.confirmations import CONFIRMER, confirm
 from tests.support.runs.concurrent_calls import at_once
 
 
@@ -259,7 +259,7 @@ def test_a_credential_cannot_confirm_its_own_request(
 def test_every_failed_try_by_scope_is_audited(
     principal: Principal, make_decision: Callable[..., Decision]
 ) -> None:
-    ops = replace(principal, id="token:ops", scopes=principal.scopes | {"confirm"})
+    ops = replace(principal, id="token:ops", scopes=CONFIRMER)
     for decision_id in (999_999, make_decision(mode="act").pk):
         with pytest.raises(ConfirmTokenInvalid):
             confirm_decision(principal=ops, call={"decision_id": decision_id, "user_id": "alice"})

@@ -17,12 +17,12 @@ from decisions.authorization.decision_pages import DecisionPage, as_text, decisi
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.authorization.sealed_arguments import MAX_BYTES, MAX_VALUES, NAME_MAX, open_arguments
 from decisions.errors import ConfirmationRequired, Conflict, NotAsShown, PolicyDenied
-from decisions.identity.principals import DEFAULT_SCOPES, Principal, create_token
+from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Confirmation, Decision
 from decisions.presentation.visible_text import as_lines
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
-from tests.support.decisions.confirmations import digest_shown
+from tests.support.decisions.confirmations import CONFIRMER, digest_shown
 from tests.support.decisions.continuity import KNOWN_SLOTS
 from tests.support.decisions.deciders import text_of
 from tests.support.rest.rest import bearer
@@ -177,7 +177,7 @@ def test_an_answer_with_the_digest_of_another_decision_is_refused_and_recorded(
 def test_over_rest_the_digest_is_optional_and_compared_when_sent(
     web: str, ask: Callable[..., Decision]
 ) -> None:
-    secret = create_token(name="ops", scopes=DEFAULT_SCOPES | {"confirm"})
+    secret = create_token(name="ops", scopes=CONFIRMER, trust="local")
     first, second = ask({"cmd": "ls"}), ask({"cmd": "rm"})
     with httpx.Client(base_url=web, headers=bearer(secret), timeout=60) as ops:
 

@@ -17,14 +17,14 @@ from decisions.authorization import confirmations
 from decisions.authorization.decision_pages import as_text, decision_page
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import Conflict, NotAsShown
-from decisions.identity.principals import DEFAULT_SCOPES, Principal
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, change_target
 from runs.models import Run
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
-from tests.support.decisions.confirmations import decision_id
+from tests.support.decisions.confirmations import CONFIRMER, decision_id
 from tests.support.decisions.deciders import SURFACES, Decider
 from tests.support.runners.runner_fixtures import MakeRunner
 
@@ -162,7 +162,7 @@ def test_no_program_confirms_a_call_on_a_changed_target(
     target = make_runner(is_default=True)
     number = waiting_call(api)
     move(target)
-    operator = client_with(scopes=DEFAULT_SCOPES | {"confirm"})
+    operator = client_with(scopes=CONFIRMER, trust="local")
     answer = operator.post(f"/api/v1/decision/{number}/confirm", json={"user_id": "ann"})
     assert (answer.status_code, status_of(number)) == (409, "waiting"), answer.text
     assert "has changed" in answer.text

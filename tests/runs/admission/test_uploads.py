@@ -30,9 +30,8 @@ def run(submit_goal: SubmitGoal) -> Run:
 def stored_artifact(run: Run, *, workspace_id: str, run_id: str) -> str:
     """Store an artifact of a run in a workspace, and return its id."""
     blob = store_blob(b"bill", name="bill.csv", mime_type="text/csv")
-    (row,) = artifact_rows(
-        [(blob, None)], tenant_id=run.tenant_id, workspace_id=workspace_id, run_id=run_id
-    )
+    (row,) = artifact_rows([(blob, None)], owner=run, run_id=run_id)
+    row.workspace_id = workspace_id
     row.save()
     return row.id
 

@@ -334,11 +334,10 @@ def test_actions_and_status_changes_of_a_task_are_audited(
     ]
 
 
-def test_a_message_of_a_remote_caller_makes_later_runs_remote(
-    remote: Principal, make_task: MakeTask, send_message: SendMessage
+def test_a_local_message_gives_a_remote_callers_task_no_local_trust(
+    remote: Principal, talk_template: None, send_message: SendMessage
 ) -> None:
-    task_id = make_task("say one")
-    add_message(principal=remote, task_id=task_id, content="say two")
-    send_message(task_id, "say three")
+    task, _ = create_task(principal=remote, message="say one")
+    send_message(task["taskId"], "say two")
     trust = dict(Run.objects.values_list("inputs__goal", "trust"))
-    assert trust == {"say one": "local", "say two": "remote", "say three": "remote"}
+    assert trust == {"say one": "remote", "say two": "remote"}

@@ -71,6 +71,16 @@ def test_a_different_call_with_the_same_key_is_refused(on_runner: Call) -> None:
         assert len(runner.requests) == 2
 
 
+def test_a_stored_answer_is_for_callers_with_the_trust_level_of_the_call(
+    api: httpx.Client, on_runner: Call
+) -> None:
+    with stub_runner(responding_with(OK)) as runner:
+        json_of(on_runner(runner.url, cmd="true"))
+        api.headers["Forwarded"] = "for=203.0.113.1"
+        refused = refusal(on_runner(runner.url, cmd="true"), 409)
+        assert "from this machine" in refused["message"]
+
+
 def test_a_call_that_failed_without_effect_may_be_repeated(on_runner: Call) -> None:
     unreachable_url = f"http://127.0.0.1:{free_port()}/execute"
     for _ in range(2):

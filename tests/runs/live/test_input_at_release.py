@@ -20,7 +20,11 @@ pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.runs.
 
 
 def text_input(text: str) -> dict[str, Any]:
-    return {"kind": "input", "by": "me", "events": [{"kind": "text", "text": text}]}
+    return message_with({"kind": "text", "text": text})
+
+
+def message_with(event: Mapping[str, Any], trust: str = "local") -> dict[str, Any]:
+    return {"kind": "input", "by": "me", "trust": trust, "events": [event]}
 
 
 def test_input_still_pending_when_the_page_is_released_is_dropped(
@@ -54,4 +58,30 @@ def test_input_still_pending_when_the_page_is_released_is_dropped(
     reader.wait(write_and_release())
     reader.wait(wait_for_tab())
     assert evaluate(reader, "document.getElementById('f').value") == "a"
+    reader.wait(page.close())
+
+
+def test_a_remote_viewer_opens_no_private_address_in_a_local_callers_page(
+    reader: Reader, page_server: PageServer, principal: Principal, make_task: Callable[..., str]
+) -> None:
+    messages: list[Mapping[str, Any]] = []
+
+    async def publish(message: Mapping[str, Any]) -> None:
+        messages.append(message)
+
+    async def open_page() -> LivePage:
+        return LivePage(task_id, publish)
+
+    open_markup(reader, page_server, "<p>first")
+    task_id = make_task("say hi")
+    take_over_task(principal=principal, task_id=task_id)
+    register_page(task_id, reader.session.run_id, reader.session)
+    page = reader.wait(open_page())
+    wait_until(lambda: any(one.get("mayAct") and one["page"] for one in messages))
+    go = {"kind": "go", "to": page_server.url("/form")}
+    reader.wait(page.handle(message_with(go, "remote")))
+    wait_until(lambda: any(one["type"] == "live_problem" for one in messages))
+    assert evaluate(reader, "location.pathname") != "/form"
+    reader.wait(page.handle(message_with(go)))
+    wait_until(lambda: evaluate(reader, "location.pathname") == "/form")
     reader.wait(page.close())

@@ -11,6 +11,7 @@ import orjson
 from decisions.audit.record import AuditEvent, record
 from decisions.identity.principals import Principal
 from decisions.models import Decision
+from runs.models import Run
 from runs.queries.evidence import export_evidence
 from tests.support.decisions.continuity import create_decision
 
@@ -43,6 +44,7 @@ def test_a_token_of_some_users_gets_no_decisions_and_audit_rows_of_others(
     principal: Principal, submit: Callable[..., str]
 ) -> None:
     run_id = submit("ok")
+    Run.objects.update(user_id="carol")
     alices, carols = (decide(principal, run_id, user) for user in ("alice", "carol"))
     carol = replace(principal, id="token:tok_c", acts_for=frozenset({"carol"}))
     lines = lines_of(carol, run_id)

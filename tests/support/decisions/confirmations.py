@@ -12,6 +12,9 @@ from decisions.authorization.sealed_arguments import CannotBeShown, shown_digest
 from decisions.models import Confirmation, Decision
 from runs.models import Run, RunEvent
 
+# The scopes of a credential that confirms calls of others.
+CONFIRMER = frozenset({"continuity:write", "confirm"})
+
 
 def confirm(*, decision_id: int, by: str, how: str) -> Confirmation:
     return confirmations.confirm(

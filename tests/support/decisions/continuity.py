@@ -51,9 +51,10 @@ def owner_of(principal: Principal, user_id: str = "alice") -> Owner:
 def create_decision(
     principal: Principal,
     *,
-    user_id: str = "alice",
+    user_id: str | None = "alice",
     mode: str = DecisionMode.ACT,
     pk: int | None = None,
+    **columns: Any,
 ) -> Decision:
     """Create a decision on a chat message."""
     decision = Decision(
@@ -66,6 +67,7 @@ def create_decision(
         mode=mode,
         subject_digest="0" * 64,
         created_at=datetime.now(UTC),
+        **columns,
     )
     decision.sealed_arguments = seal_arguments(decision, {"message": RISKY})
     decision.save(force_insert=True)

@@ -23,6 +23,7 @@ from artifacts.models import Artifact
 from artifacts.services import artifact_rows, store_blob
 from decisions.identity.principals import create_token, local_principal
 from decisions.audit.sealer import Sealer
+from runs.models import Run
 from runs.submission.services import submit_run
 from runs.lifecycle.slots import ensure_slots
 ensure_slots()
@@ -31,8 +32,8 @@ inputs = {"do": ["ok", "ok"]}
 run = submit_run(principal=principal, template_id="test_stepwise", inputs=inputs,
                  options={"mode": "async"}).run_id
 blob = store_blob(b"some bytes", name="a.txt", mime_type="text/plain", kind="file")
-Artifact.objects.bulk_create(artifact_rows([(blob, None)], tenant_id=principal.tenant_id,
-                             workspace_id=principal.workspace_id, run_id=run))
+Artifact.objects.bulk_create(artifact_rows([(blob, None)], owner=Run.objects.get(id=run),
+                             run_id=run))
 for _ in range(3):
     Sealer().seal_all()
 print("MADE", run, blob.artifact_id, create_token(name="backup", trust="local"))

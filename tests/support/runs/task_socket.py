@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from types import MappingProxyType
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed
@@ -65,13 +66,19 @@ class TaskSocket:
 
 @contextmanager
 def open_task_socket(
-    web: str, task_id: str, *, token: str | None = None, query: str = "", **options: Any
+    web: str,
+    task_id: str,
+    *,
+    token: str | None = None,
+    query: str = "",
+    headers: Mapping[str, str] = MappingProxyType({}),
+    **options: Any,
 ) -> Iterator[TaskSocket]:
     """Open a task's WebSocket."""
     address = web.replace("http", "ws", 1) + f"/ws/tasks/{task_id}{query}"
-    headers = bearer(token) if token else {}
+    credential = bearer(token) if token else {}
     with connect(
-        address, additional_headers=headers, open_timeout=TIMEOUT_S, **options
+        address, additional_headers={**credential, **headers}, open_timeout=TIMEOUT_S, **options
     ) as connection:
         yield TaskSocket(connection)
 

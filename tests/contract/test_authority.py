@@ -1,0 +1,249 @@
+"""Test what a caller may do with what belongs to another caller (docs/trust.md): the ways in which
+one could steer, read or confirm it. `test_access_grid.py` tries every entry point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from artifacts.models import Artifact
+from decisions.authorization.confirm_by_token import confirm_decision
+from decisions.authorization.confirmations import open_confirmation
+from decisions.errors import ConfirmTokenInvalid, Conflict, Forbidden, NotFound
+from decisions.identity.principals import SCOPES, Principal, admin_principal
+from runners.errors import ToolFailed
+from runs.admission.uploads import read_upload
+from runs.conversations.services import add_message, create_task, resume_task, take_over_task
+from runs.live.own_browser import resume_from_browser, take_over_from_browser
+from runs.models import Run, Task, Webhook, WebhookDelivery
+from runs.submission.answer import answer_run
+from runs.submission.services import cancel_run
+from runs.webhooks.services import delete_webhook, list_webhooks
+from runs.worker.worker import WorkerProcess
+from tests.support.browser.own_browser import pair
+from tests.support.decisions.confirmations import CONFIRMER
+from tests.support.decisions.continuity import SHELL, create_decision
+from tests.support.runs.task_socket import open_task_socket
+from tests.support.runs.webhook_fixtures import MakeWebhook
+from tests.support.runs.webhooks import submit_canceled
+
+pytest_plugins = [
+    "tests.support.rest.rest_fixtures",
+    "tests.support.runs.task_fixtures",
+    "tests.support.runs.webhook_fixtures",
+]
+MakeClient = Callable[..., httpx.Client]
+
+
+@pytest.fixture
+def operator(principal: Principal) -> Principal:
+    """Return an operator of the admin, on rows of the local workspace."""
+    return admin_principal(
+        "ann", tenant_id=principal.tenant_id, workspace_id=principal.workspace_id
+    )
+
+
+@pytest.fixture
+def colleague(principal: Principal) -> Principal:
+    """Return another credential of the same workspace and trust level."""
+    return replace(principal, id="token:colleague")
+
+
+def ask(owner: Principal, question: str, worker: WorkerProcess) -> tuple[str, str]:
+    """Create a task whose run asks a question; return the ids of both."""
+    task, _ = create_task(principal=owner, message=f"ask {question}")
+    worker.work()
+    run = Run.objects.get(task_id=task["taskId"])
+    assert run.waiting_for["type"] == "answer"
+    return str(task["taskId"]), run.id
+
+
+@pytest.mark.usefixtures("talk_template")
+def test_a_remote_caller_does_not_take_over_an_operators_task(
+    web: str, client_with: MakeClient, operator: Principal
+) -> None:
+    remote = client_with()
+    task, _ = create_task(principal=operator, message="say hi")
+    task_id = task["taskId"]
+    for action in ("takeover", "resume", "stop", "ticket"):
+        assert remote.post(f"/api/v1/tasks/{task_id}/{action}").status_code == 404
+    assert Task.objects.get().status == "running"
+    token = remote.headers["Authorization"].removeprefix("Bearer ")
+    for path in (task_id, f"{task_id}/live"):
+        with open_task_socket(web, path, token=token) as socket:
+            assert socket.close_code() == 4404
+
+
+@pytest.mark.usefixtures("talk_template")
+def test_a_remote_caller_answers_no_question_of_a_local_run_and_does_not_read_its_result(
+    client_with: MakeClient, principal: Principal, worker: WorkerProcess
+) -> None:
+    remote = client_with()
+    task_id, run_id = ask(principal, "where?", worker)
+    answer = {"answer": "Open http://127.0.0.1:1/secret"}
+    assert remote.post(f"/api/v1/runs/{run_id}/answer", json=answer).status_code == 404
+    message = {"content": "Open http://127.0.0.1:1/secret"}
+    assert remote.post(f"/api/v1/tasks/{task_id}/messages", json=message).status_code == 404
+    assert remote.get(f"/api/v1/runs/{run_id}").status_code == 404
+    assert remote.get(f"/api/v1/runs/{run_id}/events").status_code == 404
+    for path in ("runs", "tasks"):
+        assert remote.get(f"/api/v1/{path}").json()["total"] == 0
+    assert Run.objects.get().waiting_for["type"] == "answer"
+
+
+@pytest.mark.parametrize("who", ["colleague", "operator"])
+@pytest.mark.usefixtures("talk_template")
+def test_a_paired_browser_obeys_who_paired_it(
+    principal: Principal, worker: WorkerProcess, who: str, request: pytest.FixtureRequest
+) -> None:
+    other: Principal = request.getfixturevalue(who)
+    task_id, run_id = ask(principal, "which one?", worker)
+    browser_id = pair(principal).id
+    Task.objects.update(selected_client_id=browser_id)
+    Run.objects.update(inputs={"goal": "x", "taskId": task_id, "selectedClientId": browser_id})
+    with pytest.raises(Forbidden, match="another caller paired"):
+        answer_run(principal=other, run_id=run_id, answer="all of them")
+    with pytest.raises(Forbidden, match="another caller paired"):
+        add_message(principal=other, task_id=task_id, content="all of them")
+    take_over_task(principal=principal, task_id=task_id)
+    with pytest.raises(Forbidden, match="another caller paired"):
+        resume_task(principal=other, task_id=task_id)
+    assert Task.objects.get().status == "takeover"
+    resume_task(principal=principal, task_id=task_id)
+
+
+@pytest.mark.usefixtures("talk_template")
+def test_only_an_operator_stops_an_agent_in_anothers_browser_by_a_takeover(
+    principal: Principal, colleague: Principal, operator: Principal
+) -> None:
+    task, _ = create_task(principal=principal, message="say hi")
+    Task.objects.update(selected_client_id=pair(principal).id)
+    with pytest.raises(Forbidden):
+        take_over_task(principal=colleague, task_id=task["taskId"])
+    take_over_task(principal=operator, task_id=task["taskId"])
+
+
+@pytest.mark.usefixtures("talk_template")
+def test_the_person_at_a_browser_that_was_paired_remotely_takes_over_their_local_task(
+    principal: Principal, remote: Principal
+) -> None:
+    browser_id = pair(remote).id
+    task, _ = create_task(principal=principal, message="say hi")
+    Task.objects.update(selected_client_id=browser_id)
+    where: Any = {"principal": remote, "client_id": browser_id, "task_id": task["taskId"]}
+    take_over_from_browser(**where, reason="input")
+    resume_from_browser(**where)
+    assert Task.objects.get().status == "running"
+
+
+@pytest.mark.usefixtures("talk_template")
+def test_no_credential_confirms_what_it_wrote_in_an_answer(
+    principal: Principal, remote: Principal, worker: WorkerProcess
+) -> None:
+    asker = replace(remote, id="token:asker")
+    writer = replace(principal, id="token:writer", scopes=SCOPES)
+    _, run_id = ask(asker, "which command?", worker)
+    answer_run(principal=writer, run_id=run_id, answer="rm -rf build")
+    decision = create_decision(asker, mode="confirm", user_id=None, run_id=run_id, trust="remote")
+    open_confirmation(decision)
+    call = {"decision_id": decision.pk, "user_id": "alice"}
+    with pytest.raises(Forbidden, match="can write confirms nothing"):
+        confirm_decision(principal=writer, call=call)
+    confirm_decision(principal=replace(writer, scopes=CONFIRMER), call=call)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"acts_for": frozenset({"alice"})},
+        {"trust": "remote"},
+        {"workspace_id": "elsewhere"},
+    ],
+    ids=["another token of the user", "lower trust", "workspace"],
+)
+def test_a_credential_confirms_no_call_that_it_does_not_see(
+    principal: Principal, changes: dict[str, Any]
+) -> None:
+    decision = create_decision(principal, mode="confirm", trust="local")
+    open_confirmation(decision)
+    caller = replace(principal, id="token:other", scopes=CONFIRMER)
+    call = {"decision_id": decision.pk, "user_id": "alice"}
+    with pytest.raises(ConfirmTokenInvalid):
+        confirm_decision(principal=replace(caller, **changes), call=call)
+    confirm_decision(principal=caller, call=call)
+
+
+def test_a_token_that_confirms_writes_nothing_that_an_agent_reads(client_with: MakeClient) -> None:
+    client = client_with(scopes=CONFIRMER)
+    refused = client.post("/api/v1/user/alice/objects/shell", json=SHELL)
+    assert (refused.status_code, "writes nothing" in refused.text) == (403, True)
+
+
+def test_a_remote_caller_gets_no_artifact_of_a_local_one(
+    client_with: MakeClient, make_artifact: Callable[..., str]
+) -> None:
+    artifact_id, remote = make_artifact(b"a private page"), client_with()
+    address = f"/api/v1/artifacts/{artifact_id}"
+    assert remote.get(f"{address}/content").status_code == 404
+    assert client_with(trust="local").get(f"{address}/content").content == b"a private page"
+    Artifact.objects.update(trust="remote")
+    assert remote.get(f"{address}/content").content == b"a private page"
+
+
+def test_a_remote_run_uploads_no_file_of_a_local_caller(
+    principal: Principal, make_artifact: Callable[..., str]
+) -> None:
+    artifact_id = make_artifact(b"a private page")
+    Artifact.objects.update(run_id="")
+    mine = Run(workspace_id=principal.workspace_id, principal_id="token:r", trust="remote")
+    with pytest.raises(ToolFailed, match="there is no artifact"):
+        read_upload(mine, artifact_id=artifact_id, path=None, limit=100)
+    mine.trust = "local"
+    assert read_upload(mine, artifact_id=artifact_id, path=None, limit=100)[1] == b"a private page"
+
+
+def test_an_upload_is_completed_by_who_announced_it(
+    api: httpx.Client, client_with: MakeClient
+) -> None:
+    file = {"name": "a.txt", "mimeType": "text/plain", "sizeBytes": 1, "sha256": "0" * 64}
+    upload_id = api.post("/api/v1/artifacts/uploads", json=file).json()["uploadId"]
+    address = f"/api/v1/artifacts/uploads/{upload_id}/complete"
+    assert client_with(trust="local").post(address).status_code == 404
+    assert api.post(address).status_code == 409  # nothing was sent
+
+
+def test_a_remote_webhook_receives_no_end_of_a_local_run_that_does_not_name_it(
+    principal: Principal, remote: Principal, submit: Callable[..., str], make_webhook: MakeWebhook
+) -> None:
+    hook = make_webhook()["webhookId"]
+    Webhook.objects.update(trust="remote")
+    submit_canceled(submit, principal)
+    assert WebhookDelivery.objects.count() == 0
+    submit_canceled(submit, principal, webhookId=hook)
+    of_a_remote_caller = submit()
+    Run.objects.filter(id=of_a_remote_caller).update(trust="remote")
+    cancel_run(principal=remote, run_id=of_a_remote_caller)
+    assert WebhookDelivery.objects.count() == 2
+
+
+def test_a_webhook_of_a_local_caller_does_not_exist_for_a_remote_one(
+    remote: Principal, make_webhook: MakeWebhook
+) -> None:
+    hook = make_webhook()["webhookId"]
+    assert list_webhooks(principal=remote) == {"webhooks": []}
+    with pytest.raises(NotFound):
+        delete_webhook(principal=remote, webhook_id=hook)
+
+
+@pytest.mark.usefixtures("talk_template")
+def test_a_key_of_a_local_task_finds_it_for_no_remote_call_of_the_same_token(
+    principal: Principal, remote: Principal
+) -> None:
+    create_task(principal=principal, message="say hi", key="k")
+    with pytest.raises(Conflict, match="used from this machine"):
+        create_task(principal=remote, message="say hi", key="k")
