@@ -84,11 +84,11 @@ def _run_command() -> None:
         DatabaseDamaged: The command failed because the database is damaged.
     """
     from django.core.management import execute_from_command_line
-    from django.db import DatabaseError
+    from django.db import Error
 
     try:
         execute_from_command_line(sys.argv)
-    except DatabaseError as error:
+    except Error as error:
         from runs.installation.home.damage import damage_message
         from runs.installation.home.errors import DatabaseDamaged
 

@@ -6,33 +6,30 @@ for calls whose seed defines its own (`ApiView.refusal_as_dict`).
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.core.exceptions import DisallowedHost, PermissionDenied, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
 from django.views import defaults
 from rest_framework.exceptions import APIException, MethodNotAllowed
 
 from decisions.api.drf import bearer_token
 from decisions.api.view import ApiView, json_response
+from decisions.database.faults import is_temporary
 from decisions.errors import (
     InvalidInput,
     NotAuthenticated,
-    NotReady,
     Refused,
     TooManyRequests,
     as_dict,
 )
-from decisions.infra.ids import new_id
-from decisions.infra.lock_timeout import is_lock_timeout
+from decisions.unexpected_errors import StorageUnavailable, log_unexpected
 
 ADMIN = "/admin"  # answers with HTML pages; everything else with JSON
-log = logging.getLogger(__name__)
 
 
 class RouteNotFound(Refused):
@@ -59,25 +56,6 @@ class InvalidHost(MalformedRequest):
     """The Host header is not a host name of this server."""
 
     recovery = "Use a host name that the operator lists in CONTINUITY_ALLOWED_HOSTS."
-
-
-class InternalError(Refused):
-    """An unexpected error; the log has its traceback under the error id."""
-
-    http_status = 500
-    recovery = "Give the operator the error id, under which the server's log has the cause."
-
-
-class StorageUnavailable(NotReady):
-    """The database or the artifact storage is unavailable."""
-
-    recovery = "Try again in a few seconds; /readyz shows which part is unavailable."
-
-
-class StorageBusy(StorageUnavailable):
-    """Another transaction held a lock of the database for too long."""
-
-    recovery = "Try again in a few seconds. If it fails again, give the operator the error id."
 
 
 def handle(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
@@ -121,21 +99,7 @@ def _translate(error: Exception) -> Refused:
         return InvalidHost("The Host header is not a host name of this server.")
     if isinstance(error, SuspiciousOperation | APIException | PermissionDenied):
         return MalformedRequest("The request does not have a form that this server accepts.")
-    return _unexpected(error)
-
-
-def _unexpected(error: BaseException | None) -> InternalError | StorageUnavailable:
-    error_id = new_id("err_")
-    log.error("a call failed unexpectedly", exc_info=error, extra={"errorId": error_id})
-    if isinstance(error, OSError):
-        details = {"errorId": error_id, "causeCode": "STORAGE"}
-        return StorageUnavailable("The artifact storage is unavailable.", details=details)
-    if isinstance(error, OperationalError | InterfaceError):
-        details = {"errorId": error_id, "causeCode": "STORAGE_UNAVAILABLE"}
-        if is_lock_timeout(error):
-            return StorageBusy("A lock in the database was not released in time.", details=details)
-        return StorageUnavailable("The database is unavailable.", details=details)
-    return InternalError("The call failed: internal error.", details={"errorId": error_id})
+    return log_unexpected(error)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
@@ -153,7 +117,14 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBa
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
-    """Return a 500 response for an error outside the API views (Django's handler500)."""
-    if request.path.startswith(ADMIN):
+    """Return a 500 response, or a 503 that may be repeated, for an error outside the API views
+    (Django's handler500).
+    """
+    error = sys.exc_info()[1]
+    if not request.path.startswith(ADMIN):
+        refusal = log_unexpected(error)
+        return error_response(refusal, _headers(refusal, has_token=False))
+    if not is_temporary(error):
         return defaults.server_error(request)
-    return error_response(_unexpected(sys.exc_info()[1]))
+    page = render_to_string("503.html")
+    return HttpResponse(page, status=503, headers={"Retry-After": "1"})

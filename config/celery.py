@@ -23,8 +23,8 @@ def _keep_usable_connections(self: DjangoWorkerFixup, **kwargs: Any) -> None:
     """Close only connections that Django considers unusable or obsolete.
 
     Celery closes every connection before and after every task, despite CONN_MAX_AGE; keeping them
-    doubles the throughput of durable runs. With CONN_HEALTH_CHECKS Django replaces a connection
-    that a restart of PostgreSQL broke.
+    doubles the throughput of durable runs. A connection that a restart of PostgreSQL broke is
+    replaced before its next statement (`decisions.database.base`).
     """
     for connection in self._db.connections.all(initialized_only=True):
         connection.close_if_unusable_or_obsolete()

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.http import HttpResponse
 from redis.asyncio import Redis
 from rest_framework.request import Request
 
 from decisions.api.openapi import operation
 from decisions.api.view import PublicView, json_response
+from decisions.database.writability import takes_writes
 from decisions.infra.threads import in_thread
 from runs.installation.health.status import count_live_workers, describe_audit_fault
 from runs.streaming.hub import get_hub
@@ -63,9 +63,10 @@ class ReadinessView(PublicView):
         others={503: READINESS},
     )
     async def get(self, request: Request) -> HttpResponse:
-        """Returns 200 if the database, Redis and at least one worker are available, audit rows are
-        sealed within a minute in tables with unchanged triggers, and the event streams of this web
-        process did not fail within a minute; else 503 with the reason of each part that is not.
+        """Returns 200 if the database takes writes, Redis and at least one worker are available,
+        audit rows are sealed within a minute in tables with unchanged triggers, and the event
+        streams of this web process did not fail within a minute; else 503 with the reason of each
+        part that is not.
         """
         names = list(_CHECKS)
         found = await asyncio.gather(*(_check_part(*_CHECKS[name]) for name in names))
@@ -94,11 +95,8 @@ async def _check_part(check: Callable[[], Awaitable[None]], hint: str) -> dict[s
 
 
 async def _database() -> None:
-    def select_one() -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-
-    await in_thread(select_one)
+    if not await in_thread(takes_writes):
+        raise _Unavailable("It takes no writes. Check whether it is meant to be read-only.")
 
 
 async def _redis() -> None:

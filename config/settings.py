@@ -71,15 +71,18 @@ if EMBEDDED:
     }
 else:
     _database = env.db_url("DATABASE_URL")
+    if _database["ENGINE"] == "django.db.backends.postgresql":
+        _database["ENGINE"] = "decisions.database"
     # As in libpq's URIs, the host can be the percent-encoded directory of a socket.
     _database["HOST"] = unquote(_database.get("HOST") or "")
+    if "," in _database["HOST"]:  # servers of which one takes writes
+        _database.setdefault("OPTIONS", {}).setdefault("target_session_attrs", "read-write")
 # Each transaction may get another connection of the server, as with PgBouncer in transaction mode.
 TRANSACTION_POOLING = not EMBEDDED and env.bool("CONTINUITY_TRANSACTION_POOLING", False)
 DATABASES = {
     "default": {
         **_database,
         "CONN_MAX_AGE": 600,
-        "CONN_HEALTH_CHECKS": True,
         "DISABLE_SERVER_SIDE_CURSORS": TRANSACTION_POOLING,
     }
 }

@@ -197,6 +197,28 @@ class PostgresServer(Server):
         return as_nobody(str(postgres_folder() / program), *arguments)
 
 
+class StandbyServer(PostgresServer):
+    """A streaming standby of another server; `promote` makes it take writes."""
+
+    def __init__(self, folder: Path, *, primary: PostgresServer) -> None:
+        super().__init__(folder)
+        self._primary = primary
+
+    def make(self) -> None:
+        """Copy the primary and start to follow it."""
+        _give_to_nobody(self.folder)
+        options = ["-D", str(self.folder / "data"), "-R", "--checkpoint=fast", "--no-sync"]
+        address = f"postgresql://postgres@127.0.0.1:{self._primary.port}/postgres"
+        program = str(postgres_folder() / "pg_basebackup")
+        command = as_nobody(program, "-d", address, *options)
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder)
+        self.start()
+
+    def promote(self) -> None:
+        """Let it take writes, as at a fail-over, and wait until it does."""
+        self._run_sql("SELECT pg_promote(true, 20)")
+
+
 class DurablePostgresServer(PostgresServer):
     """A PostgreSQL server with durable commits, as in production; for benchmarks."""
 
@@ -302,6 +324,17 @@ def redis_server() -> Iterator[RedisServer]:
 def postgres_server() -> Iterator[PostgresServer]:
     """Yield a PostgreSQL server for the length of the block; creating it takes about 2 s."""
     with served(PostgresServer, PostgresServer.make) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def standby_server(primary: PostgresServer) -> Iterator[StandbyServer]:
+    """Yield a streaming standby of a server for the length of the block; creating it takes 1 s."""
+
+    def make(folder: Path) -> StandbyServer:
+        return StandbyServer(folder, primary=primary)
+
+    with served(make, StandbyServer.make) as server:
         yield server
 
 

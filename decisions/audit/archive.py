@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError, connection, transaction
+from django.db import Error, connection, transaction
 
 from decisions.audit.bundle import Record, bundle_lines
 from decisions.audit.chain import (
@@ -96,7 +96,7 @@ def archive(path: Path, *, before: datetime, actor: str, processes: int = 1) -> 
     try:
         with transaction.atomic(), _deletion_allowed():
             pass
-    except DatabaseError as error:
+    except Error as error:
         reason = str(error).strip().splitlines()[0]
         raise ArchiveError(
             f"This database user may not remove audit rows ({reason}). Use the owner of the tables."
@@ -106,7 +106,7 @@ def archive(path: Path, *, before: datetime, actor: str, processes: int = 1) -> 
     _record_cut(archived, path, before=before, actor=actor)
     try:
         _prune(last.position)
-    except DatabaseError as error:
+    except Error as error:
         reason = str(error).strip().splitlines()[0]
         raise ArchiveError(
             f"{path} is complete, but not all of its rows were removed ({reason}). Repeat with"

@@ -30,8 +30,8 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import (
-    DatabaseError,
-    InterfaceError,
+    Error,
+    close_old_connections,
     connection,
     transaction,
 )
@@ -69,7 +69,6 @@ from decisions.audit.stored import (
     row_columns,
 )
 from decisions.infra.outages import Outage
-from decisions.infra.threads import renew_connection
 from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction
@@ -187,13 +186,13 @@ class Sealer:
         is_last, wait_s = False, POLL_EVERY_S
         while not is_last:
             is_last, wait_s = self._stopping.wait(wait_s), POLL_EVERY_S
-            renew_connection()
+            close_old_connections()
             try:
                 self.seal_all()
                 if not is_last and time.monotonic() >= self._look_back_due:
                     self.look_back()
                 outage.recovered()
-            except (DatabaseError, InterfaceError, OSError) as error:
+            except (Error, OSError) as error:
                 outage.failed(error)
                 connection.close()
             except Exception:  # whatever it is: the rows that follow have to be sealed
@@ -208,7 +207,7 @@ class Sealer:
         Does nothing while another sealer holds the lock. Commits each batch.
 
         Raises:
-            DatabaseError, OSError: Earlier batches stay sealed.
+            Error, OSError: Earlier batches stay sealed.
         """
         if self._next_id is None:
             self._next_id = self._continue_from_checkpoint()

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, NoReturn
 
 import orjson
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 
 from decisions.audit.record import canonical, is_mac_of
 
@@ -57,7 +57,7 @@ def fetch_stored(statement: str, params: Sequence[Any]) -> list[tuple[Any, ...]]
     """Execute a query and return its rows; bytes that are not UTF-8 become lone surrogates."""
     try:
         return _fetch(statement, params)
-    except DatabaseError:
+    except Error:
         if connection.vendor == "postgresql":  # which stores no such text
             raise
     with _lenient_text():  # slower

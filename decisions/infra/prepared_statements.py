@@ -123,6 +123,7 @@ def _executed(
             cursor.execute(statement, params)
             yield cursor
         return
+    connection.close_if_health_check_failed()
     connection.ensure_connection()
     raw: Connection[Any] = connection.connection
     raw.prepare_threshold = 0  # Django sets None, which its own cursors need

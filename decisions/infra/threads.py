@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from django.db import close_old_connections, connection, connections
+from django.db import close_old_connections, connections
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,18 +37,6 @@ def _closing(function: Callable[[], T]) -> T:
         return function()
     finally:
         connections.close_all()
-
-
-def renew_connection() -> None:
-    """Close this thread's connection if it is unusable or older than CONN_MAX_AGE.
-
-    `close_old_connections` also has Django test the connection with a query before the next
-    statement. A loop that closes the connection after an error, and then repeats what failed, does
-    not need that, and would make twice as many queries.
-    """
-    connection.close_if_unusable_or_obsolete()
-    thread_connection: Any = connection  # its type lacks the attribute
-    thread_connection.health_check_done = True
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from http import HTTPStatus
 
 from django.core.exceptions import DisallowedHost
-from django.db import Error as DatabaseError
+from django.db import Error
 from django.http import HttpRequest
 
 from decisions.api.drf import authenticate_request, throttle_request
@@ -65,7 +65,7 @@ async def wait_until_credential_ends(principal: Principal) -> None:
     """
     while True:
         await asyncio.sleep(CHECK_S)
-        with suppress(DatabaseError):
+        with suppress(Error):
             if not await in_thread(is_credential_active, principal):
                 return
 

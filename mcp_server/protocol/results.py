@@ -7,7 +7,6 @@ successful result of the call.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,11 +17,10 @@ from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from decisions.errors import NotFound, Refused, as_dict
-from decisions.infra.ids import new_id
+from decisions.unexpected_errors import log_unexpected
 
 RESOURCE_NOT_FOUND = -32002  # the error code in protocol versions that have a handshake
 RefusalAsDict = Callable[[Refused], Mapping[str, Any]]
-log = logging.getLogger(__name__)
 
 
 def success_result(output: Mapping[str, Any]) -> types.CallToolResult:
@@ -41,7 +39,7 @@ def internal_error_result(
     tool: str, error: Exception, *, refusal_as_dict: RefusalAsDict = as_dict
 ) -> types.CallToolResult:
     """Log an unexpected error and return a tool error that names only its error id."""
-    return refusal_result(_log_error(tool, error), refusal_as_dict=refusal_as_dict)
+    return refusal_result(log_unexpected(error, call=tool), refusal_as_dict=refusal_as_dict)
 
 
 def resource_error(refused: Refused, protocol_version: str) -> MCPError:
@@ -53,17 +51,8 @@ def resource_error(refused: Refused, protocol_version: str) -> MCPError:
 
 def resource_internal_error(error: Exception) -> MCPError:
     """Log an unexpected error and return a protocol error that names only its error id."""
-    refused = _log_error("resources", error)
+    refused = log_unexpected(error, call="Reading a resource")
     return MCPError(INTERNAL_ERROR, refused.message, refused.as_dict())
-
-
-def _log_error(tool: str, error: Exception) -> Refused:
-    error_id = new_id("err_")
-    log.error("a call failed", exc_info=error, extra={"tool": tool, "error_id": error_id})
-    return Refused(
-        f"{tool} failed because of an internal error; the server's log has it under {error_id}.",
-        details={"errorId": error_id},
-    )
 
 
 def _json(value: Mapping[str, Any]) -> types.TextContent:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import mcp_types as types
-from django.db import Error as DatabaseError
+from django.db import Error
 from mcp.server.context import ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
@@ -88,7 +88,7 @@ class CallerTools:
         """Return the caller's listed tools; none where they cannot be read now, so that the
         static tools are listed in any case.
         """
-        with suppress(Refused, TimeoutError, DatabaseError):
+        with suppress(Refused, TimeoutError, Error):
             async with asyncio.timeout(LIST_TIMEOUT_S):
                 return _only_listed(await self.of(context))
         return []
@@ -137,7 +137,7 @@ class CallerTools:
     ) -> None:
         while True:
             await asyncio.sleep(POLL_S)
-            with suppress(Refused, DatabaseError):
+            with suppress(Refused, Error):
                 state = _state(_only_listed(await self.of(context)))
                 if state == known:
                     continue

@@ -32,7 +32,7 @@ from runs.lifecycle.in_flight_calls import WORKER_LOST
 from runs.lifecycle.slots import release_slot
 from runs.lifecycle.state_machine import InvalidTransition
 from runs.models import Run, RunStatus, Slot, StepStatus, Worker
-from runs.queue.leases import end_lease, read_journal
+from runs.queue.leases import Lease, end_lease, read_journal
 from runs.task_templates.registry import get_template
 
 # A run whose lease expired this often since a step ended may be what kills its workers: it fails.
@@ -102,6 +102,15 @@ def end_stray_leases() -> list[str]:
     for run in strays:
         _end_lost_lease(run, str(run.lease_owner), "the worker was marked lost before")
     return [run.id for run in strays]
+
+
+def end_broken_lease(lease: Lease) -> None:
+    """End the lease of a run whose end and whose failure could not be written, as that of a run
+    that lost its worker: the third time the run fails.
+    """
+    run = Run.objects.filter(id=lease.run.id, **lease.guard).first()
+    if run is not None:
+        _end_lost_lease(run, lease.worker_id, "the end of the run could not be written")
 
 
 def free_stale_slots() -> int:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
-from django.db import DataError, IntegrityError
+from django.db import Error
 
 from artifacts.models import RESULT
 from artifacts.services import StoredBlob, store_blob
+from decisions.database.faults import is_temporary
 from decisions.infra.clock import now_ms
 from decisions.infra.ids import new_id
 from decisions.next_actions import NextAction, next_action
@@ -221,7 +222,9 @@ def fail_with_internal_error(
     try:
         changes, events = left
         writer.write(lease, changes, active_ms=active_ms, events=events, ending=ending)
-    except (DataError, IntegrityError):
+    except Error as refused:
+        if is_temporary(refused):
+            raise
         writer.write(lease, [], active_ms=active_ms, ending=ending)
 
 

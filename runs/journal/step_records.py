@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from decisions.database.faults import is_temporary
 from decisions.errors import Refused
 from decisions.infra.ids import new_id
 from decisions.security.url_credentials import mask_url_credentials
@@ -175,6 +176,8 @@ def _error_of(future: Future[Mapping[str, Any]], run_id: str) -> Mapping[str, An
         return ToolFailed("The step was interrupted.").as_dict()
     if error is None:
         return None
+    if is_temporary(error):
+        raise error  # an outage of the database: the run is released, and executed again later
     if isinstance(error, CallFailed):
         return error.error
     if isinstance(error, ToolFailed | Refused):

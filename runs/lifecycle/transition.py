@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from django.db import connection, transaction
 
 from decisions.audit.record import AuditEvent
+from decisions.database.repeat import repeat_after_conflict
 from runs.events.notify import publish_after_commit
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.lifecycle.in_flight_calls import abort_calls
-from runs.lifecycle.repeat import repeat_after_conflict
 from runs.lifecycle.writers import write_in_one_statement, write_in_sequence
 from runs.lifecycle.writes import Writes, writes_of, writes_of_new_run
 from runs.models import Run, RunStep

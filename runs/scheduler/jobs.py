@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 
 from django.db import (
-    DatabaseError,
-    InterfaceError,
+    Error,
+    close_old_connections,
     connection,
 )
 
@@ -17,7 +17,6 @@ from artifacts.services import collect_blobs, expire_artifacts
 from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
 from decisions.chat.idle_conversations import delete_idle_conversations
-from decisions.infra.threads import renew_connection
 from runners.plugin.pairing.registry import delete_revoked_clients
 from runners.targets.snapshots import sweep_workspaces
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
@@ -95,10 +94,10 @@ class Scheduler:
         ]
 
     def _run_job(self, job: Callable[[], object]) -> None:
-        renew_connection()
+        close_old_connections()
         try:
             job()
-        except (DatabaseError, InterfaceError, OSError) as error:
+        except (Error, OSError) as error:
             log.warning("the job %s failed and is tried again later: %s", _name(job), error)
             connection.close()
         except Exception:  # a defect, or a row that cannot be read: the other jobs have to run

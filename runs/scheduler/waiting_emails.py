@@ -15,11 +15,10 @@ from smtplib import SMTPException
 
 from django.conf import settings
 from django.core.mail import EmailMessage
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import Error, close_old_connections, connection
 from django.db.models import F
 
 from decisions.infra.outages import Outage
-from decisions.infra.threads import renew_connection
 from decisions.presentation.formatting import shorten
 from runs.models import Run, WaitingEmail
 from runs.queries.waiting import DECISION, Waiting, WaitingRow, list_waiting
@@ -59,11 +58,11 @@ class Mailer:
             on_recovery="e-mails about what waits are sent again",
         )
         while not self._stopping.wait(EVERY_S):
-            renew_connection()
+            close_old_connections()
             try:
                 send_waiting_emails()
                 outage.recovered()
-            except (DatabaseError, InterfaceError) as error:
+            except Error as error:
                 outage.failed(error)
                 connection.close()
             except Exception:  # whatever it is: later e-mails have to be sent

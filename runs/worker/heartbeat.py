@@ -12,17 +12,17 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.conf import settings
-from django.db import Error, connection
-from django.db.models import F
+from django.db import Error, close_old_connections, connection
 
 from decisions.infra.ids import new_id
 from decisions.infra.processes import process_identity
-from decisions.infra.threads import renew_connection
 from runners.invocation.event_loop import get_loop
 from runs.execution.engine import Execution
+from runs.journal import lease_expiry
 from runs.journal.writer import save_active_ms
 from runs.models import Run, RunStatus, Worker
 from runs.queue import leases
@@ -31,7 +31,27 @@ from runs.worker import work_sharing
 
 CHECK_S = 0.5  # between two checks of this worker's leases
 PING_S = 5.0  # an event loop that takes longer to answer gets no heartbeat
+# One statement: it also counts the leases, of which one may have no thread that works under it.
+_BEAT = """
+    UPDATE runs_worker SET beat = beat + 1 WHERE id = %s AND lost_at IS NULL
+    RETURNING (SELECT count(*) FROM runs_run
+               WHERE lease_owner = runs_worker.id AND status = 'running')
+"""
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreleased:
+    """A lease of this worker that no thread of it works under any more.
+
+    Attributes:
+        is_defect: neither the run's end nor its failure could be written, for another reason than
+            an outage: it counts as a loss, so that the run is not tried for ever.
+    """
+
+    lease: Lease
+    active_ms: int
+    is_defect: bool
 
 
 class Heartbeat:
@@ -53,7 +73,8 @@ class Heartbeat:
     ) -> None:
         self.worker_id = worker_id
         self._executions, self._stopping, self._renamed = executions, stopping, renamed
-        self._unreleased: list[tuple[Lease, int]] = []
+        self._unreleased: list[Unreleased] = []
+        self.leased = 0  # runs under a lease of this worker, as the last heartbeat read
         self._last_beat = time.monotonic()
 
     def register(self, worker_id: str) -> None:
@@ -71,13 +92,13 @@ class Heartbeat:
         for target, name in ((self._run, "heartbeat"), (self._watch_age, "heartbeat-age")):
             threading.Thread(target=target, name=name, daemon=True).start()
 
-    def release_later(self, lease: Lease, active_ms: int) -> None:
+    def release_later(self, unreleased: Unreleased) -> None:
         """Release a lease with the next heartbeat that reaches the database."""
-        self._unreleased.append((lease, active_ms))
+        self._unreleased.append(unreleased)
 
     def unreleased(self) -> set[tuple[str, int]]:
         """Return the runs, and their epochs, whose leases are to be released."""
-        return {(lease.run.id, lease.epoch) for lease, _ in list(self._unreleased)}
+        return {(one.lease.run.id, one.lease.epoch) for one in list(self._unreleased)}
 
     def beat(self) -> None:
         """Write one heartbeat, the clocks of the running runs and the releases that are due.
@@ -85,14 +106,16 @@ class Heartbeat:
         Raises:
             django.db.Error: The database does not answer.
         """
-        renew_connection()
+        close_old_connections()
         began = time.monotonic()  # schedulers count from the commit, which comes later
-        row = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True)
-        is_lost = not row.update(beat=F("beat") + 1)
+        with connection.cursor() as cursor:
+            cursor.execute(_BEAT, [self.worker_id])
+            row = cursor.fetchone()
         self._last_beat = began
-        if is_lost:
+        if row is None:
             self._register_anew()
             return
+        self.leased = row[0]
         for execution in self._executions():
             save_active_ms(execution.lease, execution.active_ms)
         self._release_due()
@@ -102,7 +125,7 @@ class Heartbeat:
         executions = self._executions()
         if not executions:
             return
-        renew_connection()
+        close_old_connections()
         runs = Run.objects.filter(id__in=[execution.run.id for execution in executions])
         rows = {row[0]: row[1:] for row in runs.values_list("id", "status", "epoch")}
         for execution in executions:
@@ -120,10 +143,8 @@ class Heartbeat:
                     self.beat()
             except Error as error:
                 log.warning("no heartbeat: %s", error)
-                connection.close()
             except Exception:  # whatever it is: without heartbeats the worker loses its runs
                 log.exception("a heartbeat failed; the next one follows")
-                connection.close()
         connection.close()
 
     def _watch_age(self) -> None:
@@ -148,10 +169,25 @@ class Heartbeat:
                 execution.interrupt("lost")
 
     def _release_due(self) -> None:
-        while self._unreleased:
-            lease, active_ms = self._unreleased[0]
-            if lease.is_helper:
-                work_sharing.release_steps(lease.worker_id, lease.run.id)
+        """Release the leases of executions whose end was not written; one that cannot be released
+        now is tried again with the next heartbeat, and stops no other.
+        """
+        for unreleased in list(self._unreleased):
+            try:
+                _release(unreleased)
+            except Error as error:
+                extra = {"runId": unreleased.lease.run.id}
+                log.warning("a lease cannot be released now: %s", error, extra=extra)
             else:
-                leases.release_lease(lease, reason="database was away", active_ms=active_ms)
-            self._unreleased.pop(0)
+                self._unreleased.remove(unreleased)
+
+
+def _release(unreleased: Unreleased) -> None:
+    lease = unreleased.lease
+    if lease.is_helper:
+        work_sharing.release_steps(lease.worker_id, lease.run.id)
+    elif unreleased.is_defect:
+        lease_expiry.end_broken_lease(lease)
+    else:
+        reason = "the database was unavailable"
+        leases.release_lease(lease, reason=reason, active_ms=unreleased.active_ms)

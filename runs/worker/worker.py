@@ -15,16 +15,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from django.conf import settings
-from django.db import (
-    Error,
-    InterfaceError,
-    OperationalError,
-    connection,
-)
+from django.db import Error, close_old_connections, connection
 
+from decisions.database.faults import is_temporary
 from decisions.infra.ids import new_id
 from decisions.infra.processes import has_ended
-from decisions.infra.threads import renew_connection
 from runners import metrics
 from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser.pool.runtime import count_open_pages
@@ -44,12 +39,11 @@ from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
 from runs.queue.redispatch import Redispatcher
 from runs.sessions import held_pages, pooled
 from runs.worker import work_sharing
-from runs.worker.heartbeat import CHECK_S, Heartbeat
+from runs.worker.heartbeat import CHECK_S, Heartbeat, Unreleased
 from runs.worker.shared_run import create_execution
 
 log = logging.getLogger(__name__)
 CLAIM_WAIT_S = 0.5  # a claim takes milliseconds, unless the database hangs
-_UNAVAILABLE = (OperationalError, InterfaceError)  # no connection to the database
 
 
 class WorkerProcess:
@@ -172,10 +166,9 @@ class WorkerProcess:
                 return None
             try:
                 lease = leases.claim_run(self.worker_id, read_claimed_steps)
-            except _UNAVAILABLE as error:
-                log.warning("the database is unavailable; no run is claimed: %s", error)
+            except Error as error:
+                log.warning("no run is claimed, because of an error of the database: %s", error)
                 self._claim_failed_at = time.monotonic()
-                connection.close()
                 return None
             if lease is not None:
                 self._claimed.add((lease.run.id, lease.epoch))
@@ -195,33 +188,24 @@ class WorkerProcess:
             self._helping.release()
 
     def _execute(self, lease: Lease) -> None:
+        """Execute a run under a lease, which ends with it; or else with a later heartbeat."""
         execution: Execution | None = None
+        is_over, is_defect = False, False
         try:
             execution = create_execution(lease)
             execution.slot_freed = self._redispatcher.run_claimed
             with self._registered(execution):
                 execution.execute()
-        except _UNAVAILABLE as error:
-            log.warning("the database is unavailable; the run is released later: %s", error)
-            self._release_later(lease, execution)
+            is_over = True
         except Exception as error:  # noqa: BLE001  (the one place: log, fail the run, continue)
-            self._fail(lease, execution, error)
-
-    def _fail(self, lease: Lease, execution: Execution | None, error: Exception) -> None:
-        try:
-            if execution is None:
-                fail_with_internal_error(lease, error, active_ms=lease.run.active_ms)
+            if is_temporary(error):
+                log.warning("the database is unavailable; the run is released later: %s", error)
             else:
-                execution.fail(error)
-        except LeaseLost:
-            log.info("the lease of the run had ended", extra={"runId": lease.run.id})
-        except _UNAVAILABLE:
-            self._release_later(lease, execution)
-
-    def _release_later(self, lease: Lease, execution: Execution | None) -> None:
-        connection.close()
-        active_ms = execution.active_ms if execution else lease.run.active_ms
-        self.heartbeat.release_later(lease, active_ms)
+                is_over, is_defect = _fail(lease, execution, error)
+        finally:
+            if not is_over:
+                active_ms = execution.active_ms if execution else lease.run.active_ms
+                self.heartbeat.release_later(Unreleased(lease, active_ms, is_defect))
 
     @contextmanager
     def _registered(self, execution: Execution) -> Iterator[None]:
@@ -259,6 +243,8 @@ class WorkerProcess:
 
         The server may commit it some time after the connection broke.
         """
+        if self.heartbeat.leased > len(self._claimed):
+            self._claim_failed_at = time.monotonic()
         failed_at = self._claim_failed_at
         if failed_at is None:
             return
@@ -289,10 +275,8 @@ class WorkerProcess:
             except Error as error:
                 name = threading.current_thread().name
                 log.warning("the database does not answer the thread %s: %s", name, error)
-                connection.close()
             except Exception:  # whatever it is: the checks have to go on
                 log.exception("the thread %s failed and goes on", threading.current_thread().name)
-                connection.close()
         connection.close()
 
     def _poll(self) -> None:
@@ -305,7 +289,7 @@ class WorkerProcess:
     def look_for_runs(self) -> None:
         """Claim and execute the runs that wait, without a wake-up, on another thread."""
         self._woken_at = time.monotonic()
-        renew_connection()
+        close_old_connections()
         is_waiting = next_run(self.worker_id) is not None
         if is_waiting:
             log.info("a run waits and no wake-up arrived: claiming it without")
@@ -317,3 +301,20 @@ class WorkerProcess:
             self.work()
         finally:
             connection.close()
+
+
+def _fail(lease: Lease, execution: Execution | None, error: Exception) -> tuple[bool, bool]:
+    """Fail a run because of an unexpected exception; return whether the run has ended or its lease
+    is lost, and if not, whether that is due to a defect.
+    """
+    try:
+        if execution is None:
+            fail_with_internal_error(lease, error, active_ms=lease.run.active_ms)
+        else:
+            execution.fail(error)
+    except LeaseLost:
+        log.info("the lease of the run had ended", extra={"runId": lease.run.id})
+    except Exception as second:
+        log.exception("the run cannot be failed now", extra={"runId": lease.run.id})
+        return False, not is_temporary(second)
+    return True, False

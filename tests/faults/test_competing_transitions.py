@@ -16,8 +16,8 @@ from django.db import connection
 from django.test import override_settings
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.database import repeat
 from decisions.identity.principals import Principal, local_principal
-from runs.lifecycle import repeat
 from runs.lifecycle.slots import ensure_slots
 from runs.sessions.services import create_session
 from tests.faults.installation import ROOT, FaultInstallation

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.files.storage import FileSystemStorage, storages
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from artifacts.models import Artifact
@@ -82,7 +82,7 @@ def _empty_folder(folder: Path) -> Iterator[None]:
             raise
     except OSError as error:
         raise BackupError(f"The backup was not created: {error.strerror or error}.") from None
-    except DatabaseError as error:
+    except Error as error:
         reason = str(error).strip().splitlines()[0]
         raise BackupError(f"The database does not answer ({reason}).") from None
 

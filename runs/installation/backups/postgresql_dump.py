@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from django.db import DatabaseError, connection, connections
+from django.db import Error, connection, connections
 
 from runners.child_environment import child_environment
 from runs.installation.home.errors import BackupError
@@ -57,7 +57,7 @@ def refuse_in_use() -> None:
         with connection.cursor() as cursor:
             cursor.execute(_OTHERS)
             others = int(cursor.fetchone()[0])
-    except DatabaseError as error:
+    except Error as error:
         reason = str(error).strip().splitlines()[0]
         raise BackupError(f"The database of DATABASE_URL does not answer ({reason}).") from None
     if others:

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db import DatabaseError
+from django.db import Error
 from django.db.migrations.loader import MigrationLoader
 
 from artifacts.storage.blobs import blob_path, blob_storage
@@ -199,5 +199,5 @@ def _finish(manifest: Manifest, keys: list[str], report: ReportLine) -> None:
         record(AuditEvent("installation.restored", "command", "installation", "", "", "", details))
         if set(manifest.key_marks) <= set(key_fingerprints()):
             Sealer().seal_all()  # what was committed just before the backup, and this row
-    except DatabaseError as error:
+    except Error as error:
         raise BackupError(f"Restored, but the database does not answer: {error}.") from None

@@ -68,7 +68,7 @@ def refuse_in_use() -> None:
         with closing(sqlite3.connect(_path(), timeout=1)) as database:
             # SQLite leaves WAL mode only for an exclusive connection.
             database.execute("PRAGMA journal_mode=DELETE")
-    except sqlite3.DatabaseError as error:
+    except sqlite3.Error as error:
         if "locked" in str(error):
             raise BackupError(
                 "A process uses the database of this home. Stop it (`manage.py down`; workers and"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from rich.console import Console
 from rich.text import Text
 
@@ -44,7 +44,7 @@ def run_demo(*, base_url: str | None, console: Console, timeout_s: float = 180.0
             return _read(site, base_url=base_url, console=console, timeout_s=timeout_s)
     except Refused as refusal:
         show_failure(console, refusal.message, refusal.recovery)
-    except (DatabaseError, OSError) as error:
+    except (Error, OSError) as error:
         show_failure(
             console, f"the database or a file failed ({type(error).__name__}).", SEE_DOCTOR
         )
@@ -94,7 +94,7 @@ def _submit(principal: Principal, site: DemoSite, timeout_s: float) -> str:
 
 def _cancel(principal: Principal, run_id: str, reason: str) -> None:
     """Cancel a run whose site is about to close; ignore errors."""
-    with suppress(Refused, DatabaseError):
+    with suppress(Refused, Error):
         cancel_run(principal=principal, run_id=run_id, reason=reason)
 
 

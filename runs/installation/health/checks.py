@@ -22,7 +22,7 @@ from django.core.exceptions import SuspiciousFileOperation
 from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, storages
 from django.core.mail import get_connection as get_mail_connection
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from packaging.requirements import Requirement
 
 from decisions.audit.chain import newest_cut
@@ -154,7 +154,7 @@ def check_database() -> CheckResult:
     where = connection.settings_dict["HOST"] or connection.settings_dict["NAME"]
     try:
         missing = unapplied_migrations()
-    except DatabaseError as error:
+    except Error as error:
         reason = str(error).strip().splitlines()[0]
         damage, _, recovery = (damage_message(error) or "").partition(". ")
         if damage:
@@ -174,7 +174,7 @@ def check_pooling() -> CheckResult:
     """Compare CONTINUITY_TRANSACTION_POOLING with the pooler in front of the database, if any."""
     try:
         is_pooled = pools_transactions()
-    except DatabaseError:
+    except Error:
         return CheckResult("note", "pooling", "not checked: see the database")
     if is_pooled and not settings.TRANSACTION_POOLING:
         what, _, recovery = POOLING_NOT_SET.partition(". ")
@@ -201,7 +201,7 @@ def check_totals() -> CheckResult:
     """Compare the stored totals of runs with the rows."""
     try:
         wrong, missing = count_inconsistent_totals(), len(missing_triggers())
-    except DatabaseError:
+    except Error:
         return CheckResult("note", "totals", "not checked: see the database")
     if wrong or missing:
         what = f"{wrong} totals of runs are wrong, {missing} triggers are missing"
@@ -213,7 +213,7 @@ def check_tokens() -> CheckResult:
     """Report the bearer tokens that expire soon."""
     try:
         expiring = list_expiring_tokens()
-    except DatabaseError:
+    except Error:
         return CheckResult("note", "tokens", "not checked: see the database")
     if not expiring:
         return CheckResult("ok", "tokens", f"none expires within {EXPIRY_WARNING.days} days")
@@ -228,7 +228,7 @@ def check_browsers() -> CheckResult:
     try:
         paired = PluginClient.objects.filter(revoked_at__isnull=True).count()
         online = connected_clients().count()
-    except DatabaseError:
+    except Error:
         return CheckResult("note", "browsers", "not checked: see the database")
     if not paired:
         what = "none is paired; `manage.py plugin_ticket` pairs your own one (docs/plugin.md)"
@@ -244,7 +244,7 @@ def check_audit() -> CheckResult:
         fault = describe_audit_fault()
         newest = newest_checkpoint()
         is_cut = newest is not None and not is_in_chain(newest, newest_cut())
-    except (DatabaseError, OSError):
+    except (Error, OSError):
         return CheckResult("note", "audit", "not checked: see the database")
     if is_cut:
         what = "the newest checkpoint is not in the audit log: rows were lost or removed"

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 
 from runs.installation.home.errors import DatabaseDamaged
 
@@ -23,7 +23,7 @@ RECOVERY = (
 )
 
 
-def damage_message(error: DatabaseError) -> str | None:
+def damage_message(error: Error) -> str | None:
     """Return a sentence about the damage that an error is due to, and what to do; None if the
     database is not damaged.
     """
@@ -69,7 +69,7 @@ def refuse_damage() -> None:
         raise DatabaseDamaged(f"{describe(reason)} {RECOVERY}")
 
 
-def _reason(error: DatabaseError) -> str | None:
+def _reason(error: Error) -> str | None:
     cause = error.__cause__
     if getattr(cause, "sqlstate", None) in _POSTGRESQL_CODES:
         return _first_line(str(error))

@@ -12,7 +12,7 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.core.management import call_command
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from runs.installation.home.damage import damage_message
@@ -101,7 +101,7 @@ def check_migrations() -> None:
         return
     try:
         missing = unapplied_migrations()
-    except DatabaseError as exc:
+    except Error as exc:
         if (message := damage_message(exc)) is not None:
             raise DatabaseDamaged(message) from exc
         reason = str(exc).strip().splitlines()[0]
@@ -124,7 +124,7 @@ def check_pooling() -> None:
     Raises:
         PoolingNotSet: It is not configured.
     """
-    with suppress(DatabaseError):
+    with suppress(Error):
         if not settings.TRANSACTION_POOLING and pools_transactions():
             raise PoolingNotSet(POOLING_NOT_SET)
 
@@ -138,7 +138,7 @@ def _migrate_embedded(paths: HomePaths) -> None:
             return
         try:
             call_command("migrate", verbosity=0, interactive=False)
-        except DatabaseError as exc:
+        except Error as exc:
             if (message := damage_message(exc)) is not None:
                 raise DatabaseDamaged(message) from exc
             raise HomeUnusable(

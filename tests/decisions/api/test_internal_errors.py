@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import httpx
+import psycopg.errors
 import pytest
-from django.db.utils import OperationalError
+from django.db import Error, InternalError, OperationalError
+from django.test import RequestFactory
+from mcp_types import TextContent
 
+from config.api_errors import server_error
+from mcp_server.protocol.results import internal_error_result
 from runs.queries import runs
 from tests.support.rest.rest import json_of, refusal, submission
 
@@ -48,15 +54,48 @@ def test_an_internal_error_of_a_waiting_call_answers_the_same_way(
     assert "hunter2" not in response.text
 
 
+def of_database(sqlstate: str) -> Error:
+    """Return the error that Django raises where PostgreSQL answers with this code."""
+    error = InternalError(SECRET)
+    error.__cause__ = psycopg.errors.lookup(sqlstate)()
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OperationalError(SECRET), of_database("25006"), of_database("57P01"), of_database("40001")],
+)
 def test_an_unavailable_database_answers_a_retryable_error(
-    api: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    api: httpx.Client, monkeypatch: pytest.MonkeyPatch, error: Error
 ) -> None:
-    monkeypatch.setattr(runs, "get_run", failing(OperationalError(SECRET)))
+    monkeypatch.setattr(runs, "get_run", failing(error))
     response = api.get("/api/v1/runs/run_x")
     problem = refusal(response, 503)
     assert (problem["errorCode"], problem["retryable"]) == ("EXECUTION_ERROR", True)
     assert problem["details"]["causeCode"] == "STORAGE_UNAVAILABLE"
     assert response.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(of_database("25006"), 503), (ValueError(SECRET), 500)]
+)
+def test_a_page_of_the_admin_says_whether_to_try_again(
+    rf: RequestFactory, error: Exception, status: int
+) -> None:
+    try:
+        raise error
+    except (Error, ValueError):
+        response = server_error(rf.get("/admin/runs/run/"))
+    assert (response.status_code, response.has_header("Retry-After")) == (status, status == 503)
+    assert SECRET.encode() not in response.getvalue()
+
+
+def test_a_tool_answers_a_retryable_error_while_the_database_takes_no_writes() -> None:
+    (block,) = internal_error_result("run_task", of_database("25006")).content
+    assert isinstance(block, TextContent)
+    refused = json.loads(block.text)
+    assert (refused["retryable"], refused["details"]["causeCode"]) == (True, "STORAGE_UNAVAILABLE")
+    assert SECRET not in block.text
 
 
 def test_an_internal_error_outside_any_call_answers_the_same_way(

@@ -15,10 +15,10 @@ from psycopg.errors import DeadlockDetected
 
 from artifacts.models import Artifact
 from artifacts.services import StoredBlob
+from decisions.database.repeat import repeat_after_conflict
 from decisions.identity.principals import Principal
 from runs.journal import writer
 from runs.lifecycle.changes import StepChange, Transition
-from runs.lifecycle.repeat import repeat_after_conflict
 from runs.lifecycle.state_machine import lease_run, move
 from runs.models import Run, RunStatus, Slot, StepStatus
 from runs.submission.services import cancel_run

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import psycopg.errors
 import pytest
-from django.db import OperationalError
+from django.db import InternalError, OperationalError
 from django.test import override_settings
 
 from decisions.identity.principals import Principal
@@ -281,6 +282,61 @@ def test_a_database_outage_during_a_run_does_not_fail_the_run(
     wait_until(lambda: fresh(run_id).lease_owner is None)
     worker.work()
     assert (fresh(run_id).status, fresh(run_id).times_lost) == ("succeeded", 0)
+
+
+def database_error(sqlstate: str) -> Callable[..., NoReturn]:
+    """Return a function that raises what the database answers with this code, as Django does."""
+
+    def fail(*args: object, **kwargs: object) -> NoReturn:
+        raise InternalError(sqlstate) from psycopg.errors.lookup(sqlstate)()
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "times_lost"), [("25006", 0), ("XX000", 0), ("42P01", 1), ("42501", 1)]
+)
+def test_a_run_whose_end_and_whose_failure_cannot_be_written_is_executed_again(
+    submit: Submit,
+    worker: WorkerProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    sqlstate: str,
+    times_lost: int,
+) -> None:
+    """For some seconds, all writes of the worker are refused: read-only, or a table is missing."""
+    run_id = submit("ok")
+    with monkeypatch.context() as broken:
+        broken.setattr(writer, "write", database_error(sqlstate))
+        worker.work()
+        assert fresh(run_id).status == "running"
+    wait_until(lambda: fresh(run_id).lease_owner is None)
+    assert taken_slots() == []
+    worker.work()
+    assert (fresh(run_id).status, fresh(run_id).times_lost) == ("succeeded", times_lost)
+
+
+def test_a_run_whose_end_can_never_be_written_fails_the_third_time(
+    submit: Submit, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = submit("ok")
+    monkeypatch.setattr(writer, "write", database_error("42P01"))
+    for _ in range(3):
+        worker.work()
+        wait_until(lambda: fresh(run_id).lease_owner is None)
+    assert (fresh(run_id).status, fresh(run_id).times_lost) == ("failed", 3)
+
+
+def test_a_lease_that_no_thread_works_under_is_released(
+    submit: Submit, worker: WorkerProcess
+) -> None:
+    """Whatever left it: the heartbeat counts the leases of its worker."""
+    run_id = submit("ok")
+    lease = worker._claim()
+    assert lease is not None
+    worker._claimed.clear()
+    wait_until(lambda: fresh(run_id).lease_owner is None)
+    assert worker.work() == 1
+    assert fresh(run_id).status == "succeeded"
 
 
 def test_a_worker_that_failed_to_open_can_be_opened_again(

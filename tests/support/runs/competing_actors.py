@@ -25,6 +25,7 @@ from django.db.models import F
 from artifacts.services import StoredBlob, store_blob
 from decisions.authorization.authorize import authorize, tool_call_request
 from decisions.authorization.confirmations import confirm, refuse
+from decisions.database import repeat
 from decisions.errors import Refused
 from decisions.identity.principals import Principal, local_principal
 from decisions.infra.ids import new_id
@@ -33,7 +34,6 @@ from runs.execution.suspension import suspend
 from runs.journal import lease_expiry, step_records, writer
 from runs.journal.claimed_steps import read_claimed_steps
 from runs.journal.interruptions import NeedsAnswer, NeedsPerson
-from runs.lifecycle import repeat
 from runs.lifecycle.changes import NewEvent, StepChange
 from runs.models import RETRIABLE, Run, RunStatus, RunStep, StepStatus, Worker
 from runs.queue import leases

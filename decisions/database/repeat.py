@@ -1,4 +1,4 @@
-"""Repeat a write that PostgreSQL rolled back because it conflicted with another one."""
+"""Repeat a write that the database rolled back because it conflicted with another one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.db import OperationalError, connection
+from django.db import Error, connection
 
-CONFLICTS = frozenset({"40P01", "40001"})  # a deadlock, a serialization failure
+from decisions.database.faults import Fault, fault_of
+
+CONFLICTS = frozenset({Fault.CONFLICT})
 PAUSE_S = 0.1  # the other write gets the lock first: without it, the same two conflict again
 Written = TypeVar("Written")
 log = logging.getLogger(__name__)
@@ -25,8 +27,8 @@ def repeat_after_conflict(write: Callable[[], Written]) -> Written:
         return write()
     try:
         return write()
-    except OperationalError as error:
-        if getattr(error.__cause__, "sqlstate", None) not in CONFLICTS:
+    except Error as error:
+        if fault_of(error) not in CONFLICTS:
             raise
         log.warning("the database rolled back a write, which is repeated: %s", error)
         time.sleep(PAUSE_S)

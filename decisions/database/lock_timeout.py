@@ -10,10 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
-from django.db import Error
 from django.db.backends.signals import connection_created
-
-LOCK_NOT_AVAILABLE = "55P03"
 
 
 def limit_lock_waits() -> None:
@@ -53,9 +50,3 @@ def _limit_transaction(
     execute(f"SET LOCAL {_limit()}; {sql}", params, many, context)
     context["cursor"].nextset()  # the result of the second statement
     return None
-
-
-def is_lock_timeout(error: Error) -> bool:
-    """Tell whether a statement failed because a lock was not released in time."""
-    is_sqlite = str(error) == "database is locked"
-    return is_sqlite or getattr(error.__cause__, "sqlstate", None) == LOCK_NOT_AVAILABLE
