@@ -49,7 +49,7 @@ def guards_by_part() -> dict[str, tuple[Guard, ...]]:
 
 
 def problems(guards: Iterable[Guard]) -> list[str]:
-    """Return each test that is not found and each mutation that does not fit, by the guard's name."""
+    """Return each test that is not found, and each mutation that does not fit."""
     trees: dict[str, ast.Module] = {}
     found = []
     for guard in guards:

@@ -34,7 +34,7 @@ def test_there_are_guards_for_each_part_and_each_has_its_own_name() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_each_mutation_matches_once_and_each_test_is_found() -> None:
+def test_each_guard_fits() -> None:
     assert problems(GUARDS) == []
 
 
@@ -74,12 +74,12 @@ def test_a_mutation_that_does_not_match_exactly_once_is_stale(mutation: str) -> 
 
 def test_a_row_names_place_mutations_test_and_promise() -> None:
     row = "name in Class.method: drop\n      a()\n    + b.py: x -> y"
-    guard = guard_of("a.py", row, "test_each_mutation_matches_once_and_each_test_is_found # It holds")
+    guard = guard_of("a.py", row, "test_each_guard_fits # It holds")
     assert guard.mutations == (
         Mutation("a.py", "Class.method", "drop a()"),
         Mutation("b.py", "", "x -> y"),
     )
-    own_id = f"{Path(__file__).relative_to(ROOT)}::test_each_mutation_matches_once_and_each_test_is_found"
+    own_id = f"{Path(__file__).relative_to(ROOT)}::test_each_guard_fits"
     assert (guard.failing_test, guard.promise) == (own_id, "It holds")
 
 
