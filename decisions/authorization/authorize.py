@@ -18,7 +18,7 @@ from django.db import IntegrityError, transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
-from decisions.authorization.changes import current_basis, stored_basis
+from decisions.authorization.changes import current_basis, stored_basis, stored_renewals
 from decisions.authorization.genuine_answers import is_confirmed
 from decisions.authorization.policy import Verdict, current_policy
 from decisions.authorization.sealed_arguments import (
@@ -60,6 +60,11 @@ class ToolCallRequest:
         target_state: the target's id and, after a blank, what changes with every change of it;
             empty where there is no target.
         origin: of the page in a person's own browser that it changes; a confirmation is for it.
+        basis: the element of a page that it uses and the facts about it, as canonical JSON; a
+            confirmation is for it. Never stored: addresses are whole in it.
+        covers: the other tools that it does the same as; rules on them restrict it.
+        is_lost: an earlier worker was lost during it: it is not made again, only its result is
+            collected, so that its element cannot be compared any more.
         default: the policy decision if no rule matches; None: by tool and target.
     """
 
@@ -81,6 +86,9 @@ class ToolCallRequest:
     is_builtin: bool = False
     target_state: str = ""
     origin: str = ""
+    basis: str = field(default="", repr=False)
+    covers: frozenset[str] = frozenset()
+    is_lost: bool = False
     default: Verdict | None = None
 
     @property
@@ -96,14 +104,14 @@ class ToolCallRequest:
     @property
     def subject_digests(self) -> tuple[str, ...]:
         """The digest that a confirmation is bound to, under each configured key, newest first: of
-        tool, target, canonical arguments, the target's state and the page's origin.
+        tool, target, canonical arguments, the target's state, the page's origin and the element.
         """
-        if not self.target_state:
+        bound_to = [self.target_state, self.origin, self.basis]
+        while bound_to and not bound_to[-1]:
+            bound_to.pop()
+        if not bound_to:
             return self.digests
-        if self.origin:
-            on_page = self.target_state, self.origin
-            return _digests("subject", self.tool, self.target_id, self.args, *on_page)
-        return _digests("subject", self.tool, self.target_id, self.args, self.target_state)
+        return _digests("subject", self.tool, self.target_id, self.args, *bound_to)
 
     @property
     def call_keys(self) -> tuple[str, ...]:
@@ -128,6 +136,8 @@ class Authorization:
         supersedes: the id of an earlier decision on this call that no longer applies to it.
         asks_again: why that decision no longer applies, for the caller; empty if its arguments or
             its target differ.
+        renewals: how often a confirmation of this call was requested anew because the element of
+            the page that it uses had changed.
         forged: the earlier confirmation, if it is confirmed by its status alone.
         precondition: that the policy rules have not changed since; the statement that starts the
             call tests it.
@@ -140,6 +150,7 @@ class Authorization:
     precondition: Precondition | None = None
     hidden: str = ""
     asks_again: str = ""
+    renewals: int = 0
     forged: Confirmation | None = None
     target_state: str = ""
 
@@ -163,7 +174,11 @@ def authorize(call: ToolCallRequest) -> Authorization:
         workspace_id=call.workspace_id,
     )
     verdict = policy.evaluate(
-        call.tool, call.target_id, is_builtin=call.is_builtin, default=call.default
+        call.tool,
+        call.target_id,
+        is_builtin=call.is_builtin,
+        default=call.default,
+        covers=call.covers,
     )
     authorization = replace(
         _with_confirmation(call, verdict),
@@ -198,8 +213,10 @@ def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization
     confirmation = found.filter(decision__deed_key__in=call.call_keys).first()
     if confirmation is None:
         return Authorization(verdict, verdict.decision)
-    if confirmation.decision.subject_digest not in call.subject_digests:
-        return Authorization(verdict, verdict.decision, supersedes=confirmation.decision_id)
+    if confirmation.decision.subject_digest not in call.subject_digests and not call.is_lost:
+        renewals = stored_renewals(confirmation.decision) + 1 if call.basis else 0
+        older = confirmation.decision_id
+        return Authorization(verdict, verdict.decision, supersedes=older, renewals=renewals)
     confirmations.expire_if_due(confirmation)
     if verdict.decision == "confirm" and _is_forged(confirmation, call):
         return Authorization(
@@ -291,7 +308,11 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
     shown = call.args if call.shown_args is None else call.shown_args
     decision.sealed_arguments = seal_arguments(decision, shown)  # the basis is computed from them
     decision.sealed_arguments = seal_arguments(
-        decision, shown, current_basis(decision), target_state=call.target_state
+        decision,
+        shown,
+        current_basis(decision),
+        target_state=call.target_state,
+        renewals=authorization.renewals,
     )
     decision.save(force_insert=True)
     return confirmations.open_confirmation(decision, args_digest=call.digest).confirmation

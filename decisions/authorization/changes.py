@@ -13,6 +13,7 @@ from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     has_same_target,
     open_basis,
+    open_renewals,
 )
 from decisions.models import Decision
 
@@ -48,3 +49,11 @@ def stored_basis(decision: Decision) -> str | None:
         return open_basis(decision)
     except CannotBeShown:
         return None
+
+
+def stored_renewals(decision: Decision) -> int:
+    """Return how often the confirmation of a call was requested anew before this decision."""
+    try:
+        return open_renewals(decision)
+    except CannotBeShown:
+        return 0

@@ -5,6 +5,10 @@ everywhere) wins, within it the narrowest match (tool and target, tool, target, 
 matching rule, high-risk tools need a confirmation, other tools of an execution target are denied,
 and built-in tools are allowed.
 
+A call may do what another tool is named for: a `browser_click` that submits a form does what
+`submit_form` does. Rules on that tool that deny or require a confirmation restrict the call too;
+those that allow loosen nothing but their own tool.
+
 In a browser that a person paired, a rule that allows counts only if it names that browser, or
 `plugin` for all of them: one that was made for the worker's browser loosens nothing there.
 """
@@ -40,6 +44,7 @@ PAGE_CHANGES = frozenset(
 ANY_TOOL = "*"
 SUBMIT = "run_task_template"  # the tool name of a submit; its target is the template
 _STAMP = "SELECT stamp FROM decisions_policystamp WHERE id = 1"
+_STRICTNESS = {"allow": 0, "confirm": 1, "deny": 2}
 _BREADTH = {"everywhere": 0, "tenant": 1, "workspace": 2, "agent": 3}
 
 
@@ -114,29 +119,40 @@ class CallerPolicy:
         *,
         is_builtin: bool = False,
         default: Verdict | None = None,
+        covers: Iterable[str] = (),
     ) -> Verdict:
         """Return the policy decision on one call.
 
         Args:
             default: the decision if no rule matches; None: by tool and target.
+            covers: the other tools that this call does the same as: their rules restrict it.
         """
-        if self.by_tool:
-            targets = {"", target_id or ""}
-            is_own_browser = _is_own_browser(target_id)
-            targets |= {OWN_BROWSERS} if is_own_browser else set()
-            found = [
-                rule
-                for rule in (*self.by_tool.get(tool, ()), *self.by_tool.get(ANY_TOOL, ()))
-                if rule.scope_id in self.callers and rule.target_id in targets
-            ]
-            if is_own_browser:
-                found = [rule for rule in found if not rule.allows_anywhere]
-            if found:
-                return _winner(found)
+        verdict = self._own_verdict(tool, target_id, is_builtin=is_builtin, default=default)
+        others = (_winner(found) for name in covers if (found := self._rules_on(target_id, name)))
+        return max((verdict, *others), key=lambda one: _STRICTNESS[one.decision])
+
+    def _own_verdict(
+        self, tool: str, target_id: str | None, *, is_builtin: bool, default: Verdict | None
+    ) -> Verdict:
+        if found := self._rules_on(target_id, tool, ANY_TOOL):
+            return _winner(found)
         if default is not None:
             return default
         is_elsewhere = not is_builtin or _is_own_browser(target_id)
         return _default(tool, target_id if is_elsewhere else None)
+
+    def _rules_on(self, target_id: str | None, *tools: str) -> list[_Rule]:
+        """Return the rules on these tools that apply to this caller's calls on a target."""
+        targets, is_own_browser = {"", target_id or ""}, _is_own_browser(target_id)
+        targets |= {OWN_BROWSERS} if is_own_browser else set()
+        return [
+            rule
+            for tool in tools
+            for rule in self.by_tool.get(tool, ())
+            if rule.scope_id in self.callers
+            and rule.target_id in targets
+            and not (is_own_browser and rule.allows_anywhere)
+        ]
 
     def tools_allowed_on(self, target_id: str) -> list[str]:
         """Return the names of the tools that rules on this target allow or have confirmed."""

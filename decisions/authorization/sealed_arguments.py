@@ -69,6 +69,7 @@ def seal_arguments(
     basis: str | None = None,
     *,
     target_state: str = "",
+    renewals: int = 0,
 ) -> bytes:
     """Return the arguments encrypted, bound to the tool, the target and the digest of a decision.
 
@@ -76,8 +77,13 @@ def seal_arguments(
         args: what is shown: names of secrets (`visible_text.secret_named`) in place of these.
         basis: digest of what the call's preview is computed from; None where it has no preview.
         target_state: as in `ToolCallRequest`.
+        renewals: as in `Authorization`.
     """
-    state = {"basis": basis, "target": target_state or None}
+    state = {
+        "basis": basis,
+        "target": target_state or None,
+        "renewals": str(renewals or "") or None,
+    }
     more = [{name: value for name, value in state.items() if value is not None}]
     texts = [*_bound_to(decision), json.dumps(args), *more]
     return seal_column(decision, _COLUMN, json.dumps(texts).encode())
@@ -101,6 +107,15 @@ def open_basis(decision: Decision) -> str | None:
         CannotBeShown: As `open_arguments`.
     """
     return _plain(decision)[1].get("basis")
+
+
+def open_renewals(decision: Decision) -> int:
+    """Return how often the confirmation of a call was requested anew before this decision.
+
+    Raises:
+        CannotBeShown: As `open_arguments`.
+    """
+    return int(_plain(decision)[1].get("renewals", "0"))
 
 
 def has_same_target(decision: Decision) -> bool:

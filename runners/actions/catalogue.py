@@ -109,6 +109,9 @@ CLOSE_TAB = Action(
     "browser_close_tab", params.BrowserCloseTab, results.TabClosed, Effect.AT_LEAST_ONCE, 10_000
 )
 
+# Asked before an action in a paired browser (runners.actions.judged); agents do not have it.
+JUDGE = Action("browser_judge", params.BrowserListTabs, results.ActionResult, Effect.READ, 8_000)
+
 ACTIONS: Mapping[str, Action] = {
     action.name: action
     for action in (

@@ -37,7 +37,6 @@ ACTIONS = (
     "settle",
     "text_matching",
     "xpath",
-    "basis",
     "locate",
     "target",
     "click_ids",
@@ -52,6 +51,7 @@ ACTIONS = (
     "changes",
     "drag",
     "forms",
+    "basis",
     "commands",
 )
 _HUMP = re.compile(r"([a-z0-9])([A-Z])")

@@ -16,12 +16,14 @@ from pydantic import Field, ValidationError
 
 from artifacts.browser_files import ResultUpload, open_result_upload, share_file, take_result
 from decisions.errors import Refused
+from decisions.infra.ids import new_id
 from decisions.validation.storable import storable
 from runners.actions import errors as failures
 from runners.actions.catalogue import (
     ACTIONS,
     CLOSE_TAB,
     GET_HTML,
+    JUDGE,
     LIST_TABS,
     READABILITY,
     SCREENSHOT,
@@ -30,6 +32,7 @@ from runners.actions.catalogue import (
     UPLOAD,
     Action,
 )
+from runners.actions.judged import JudgedElement, JudgeRequest
 from runners.actions.own_pages import refuse_own_page
 from runners.actions.parameters import BrowserUpload, TaskStart
 from runners.actions.readability import is_inline
@@ -135,6 +138,7 @@ async def _perform(
         files=files,
         task_title=browser.task_title,
         expected_origin=browser.expected_origin,
+        judged=_judged(ctx),
     )
     if ctx.trust != "local" and browser.expected_origin:
         check_address(browser.expected_origin, ctx.trust)
@@ -151,6 +155,52 @@ async def _perform(
             closed = await close_private_tab(browser, tab_id, seconds=seconds)
             refused.details = {**refused.details, "tabClosed": closed}
         raise
+
+
+def _judged(ctx: ToolContext) -> Mapping[str, Any] | None:
+    """Return the element that the action was judged by, as the browser gets it."""
+    if ctx.judged is None:
+        return None
+    others = [node for node in ctx.judged.nodes.values() if node != ctx.judged.node]
+    to = {"toNode": others[0]} if others else {}
+    return {"node": ctx.judged.node, "compares": ctx.judged.compares, **to}
+
+
+async def judge_in_own_browser(
+    request: JudgeRequest, ctx: ToolContext, browser: PluginBrowser
+) -> JudgedElement:
+    """Return what a page of a person's own browser says of the element that a call uses.
+
+    Raises:
+        ToolFailed: There is no such element, or no such page; details.effect is `none`.
+    """
+    point = request.point
+    params = {
+        "tabId": request.tab_id,
+        "locator": request.locator,
+        "purpose": request.purpose,
+        "way": request.way,
+        "locateMs": request.locate_ms,
+        "to": request.to,
+        "point": None if point is None else {"x": point[0], "y": point[1]},
+    }
+    sent = PluginAction(
+        action_id=f"{browser.action_id}.{new_id('judge_')}",
+        task_id=browser.task_id,
+        client_id=browser.client_id,
+        name=JUDGE.name,
+        params=params,
+        timeout_ms=min(JUDGE.timeout_ms, max(1, int(ctx.seconds_left() * 1000))),
+        task_title=browser.task_title,
+    )
+    reply = await _reply(JUDGE, sent, ctx, is_sent=False)
+    _check_origins(JUDGE, reply, ctx)
+    if reply.status == "error":
+        raise _failure(JUDGE, reply.error or {})
+    try:
+        return JudgedElement.model_validate(storable(reply.result or {}))
+    except ValidationError:
+        raise _other_form(JUDGE, "it does not name the element") from None
 
 
 def _checked(action: Action, args: Mapping[str, Any], ctx: ToolContext) -> dict[str, Any]:
@@ -271,13 +321,16 @@ async def _output(
     except ValidationError as wrong:
         first = wrong.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise ToolFailed(
-            f"The browser answered {action.name} with a result of another form: {where}:"
-            f" {first['msg']}"[:300],
-            details={"reason": "shape", **_effect(action, "unknown")},
-            recovery="Update the Continuity extension in the browser.",
-        ) from None
+        raise _other_form(action, f"{where}: {first['msg']}") from None
     return result.as_output()
+
+
+def _other_form(action: Action, problem: str) -> ToolFailed:
+    return ToolFailed(
+        f"The browser answered {action.name} with a result of another form: {problem}"[:300],
+        details={"reason": "shape", **_effect(action, "unknown")},
+        recovery="Update the Continuity extension in the browser.",
+    )
 
 
 def _check_page(url: Any, ctx: ToolContext) -> None:

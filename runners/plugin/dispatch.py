@@ -39,6 +39,7 @@ class PluginAction:
         upload: {url, method, headers, maxBytes, expiresAt} of the upload for a large result.
         files: {fileName, mediaType, sizeBytes, url} of each file for browser_upload.
         expected_origin: the browser changes only a page of this origin; empty: of any.
+        judged: {node, toNode?, compares}: the element that the action was judged by.
     """
 
     action_id: str
@@ -51,6 +52,7 @@ class PluginAction:
     files: Sequence[Mapping[str, Any]] = ()
     task_title: str = ""
     expected_origin: str = ""
+    judged: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,8 @@ class _Call:
             message["taskTitle"] = action.task_title
         if action.expected_origin:
             message["expectedOrigin"] = action.expected_origin
+        if action.judged is not None:
+            message["judged"] = dict(action.judged)
         channel = client_channel(action.client_id)
         sent = {"kind": "action", "call": asdict(self._call), "action": message}
         is_received = bool(await self._store.publish(channel, sent))

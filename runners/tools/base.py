@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
+    from runners.actions.judged import ExpectedElement
     from runners.browser.session.session import OpenBrowserSession
     from runners.gateway.request import RunnerTarget
     from runners.own_browsers import PluginBrowser
@@ -94,6 +95,7 @@ class ToolContext:
         mask: replaces every secret of the run in a text by `***`.
         confirmed_basis: digest of the file's content, or of the scripts, that a person's
             confirmation of this call is for; None: the call needed no confirmation.
+        judged: the element of a page that the call was judged by: no other one gets its input.
     """
 
     run_id: str
@@ -111,6 +113,7 @@ class ToolContext:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     mask: Callable[[str], str] = str
     confirmed_basis: str | None = None
+    judged: ExpectedElement | None = None
 
     def seconds_left(self, at_most: float | None = None) -> float:
         """Return the seconds until the deadline, never below 0, at most `at_most`."""

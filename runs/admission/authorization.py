@@ -14,6 +14,7 @@ from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.authorization.policy import cached_policy
 from decisions.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.security.masking import Masker
+from runners.actions.judged import covered_tools
 from runners.errors import PageLost, ToolFailed
 from runners.invocation.step_call import StepCall
 from runners.models import ExecutionTarget
@@ -45,6 +46,7 @@ def request_of_step(
     tool gets one by its name (`fill_field`). Records have masks, also where a value equals one.
     """
     is_builtin = call.remote is None and get_tool(call.tool) is not None
+    covers = covered_tools(call.tool, call.args, None) if is_builtin else frozenset()
     return ToolCallRequest(
         principal_id=run.principal_id,
         tenant_id=run.tenant_id,
@@ -60,6 +62,7 @@ def request_of_step(
         may_have_confirmation=may_have_confirmation,
         display_args=masker.value(call.args),
         is_builtin=is_builtin,
+        covers=covers,
     )
 
 
@@ -97,7 +100,12 @@ def authorize_cached(request: ToolCallRequest) -> Authorization | None:
         tenant_id=request.tenant_id,
         workspace_id=request.workspace_id,
     )
-    verdict = policy.evaluate(request.tool, request.target_id, is_builtin=request.is_builtin)
+    verdict = policy.evaluate(
+        request.tool,
+        request.target_id,
+        is_builtin=request.is_builtin,
+        covers=request.covers,
+    )
     if verdict.decision != "allow":
         return None
     return Authorization(verdict, "allow", precondition=policy.precondition)
@@ -113,7 +121,7 @@ def authorize_call(
     taken over the page of the run's task, and no call is made until the takeover ends. Marks an
     approval as used.
     """
-    if run.task_id is not None and Task.objects.is_taken_over(run.task_id):
+    if is_taken_over(run):
         return None
     if (refused := _runner_refusal(run, request, found)) is not None:
         return refused
@@ -125,8 +133,10 @@ def authorize_call(
     authorization = authorize.authorize(request)
     is_new = authorization.decision == "confirm" and authorization.confirmation is None
     if is_new and approved is not None:
+        # It was given before the run had a page: for the arguments, not for an element.
+        digests = replace(request, basis="").subject_digests
         is_approved = confirmations.was_approved(
-            approved, digests=request.subject_digests, principal_id=request.principal_id
+            approved, digests=digests, principal_id=request.principal_id
         )
         return replace(authorization, decision="allow") if is_approved else authorization
     if authorization.decision == "deny":
@@ -137,6 +147,11 @@ def authorize_call(
         confirmations.mark_used(authorization.confirmation)
         allow_origin(run, request, authorization.confirmation)
     return authorization
+
+
+def is_taken_over(run: Run) -> bool:
+    """Return whether a person has taken over the page of the run's task."""
+    return run.task_id is not None and Task.objects.is_taken_over(run.task_id)
 
 
 def find_call_target(run: Run, request: ToolCallRequest) -> FoundTarget:

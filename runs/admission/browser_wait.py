@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from decisions.models import Decision
 from runners.actions.catalogue import ACTIONS, CLICK, DRAG, PRESS_KEY, SELECT, TYPE, UPLOAD
 from runners.plugin.protocol.messages import WAIT_CHARS
-from runs.admission.own_browser import SUBMITS
+from runs.admission.page_elements import SUBMITS
 from runs.models import Run
 
 _ACTS = {
@@ -68,10 +68,7 @@ def _act(tool: str, args: Mapping[str, Any]) -> str:
         return "call"
     if isinstance(dialog, Mapping) and dialog.get("accept"):
         return "dialog"
-    is_click = tool in (CLICK.name, DRAG.name)
-    if (tool == TYPE.name and args.get("submit")) or (
-        is_click and SUBMITS in str(args.get("element", ""))
-    ):
+    if "submits" in args or (tool == TYPE.name and args.get("submit")):
         return "submit"
     return _ACTS.get(tool, "act")
 

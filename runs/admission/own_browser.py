@@ -1,18 +1,17 @@
 """Calls in a person's own browser: the browser as their target, and when policy asks by default.
 
 Unless a rule says otherwise, a person confirms the first change that a task makes on each origin,
-and each submit, upload and acceptance of a dialog. What an element is, and which page it is on, is
-as the newest observation of the tab shows it; a click on what no observation shows counts as a
-submit, and so does one in a tab that shows another origin by now. A drag presses and releases the
-mouse as a click does, and a short one is a click: it is judged like one.
+and each submit, upload and acceptance of a dialog. What an element is, and which page it is on, the
+browser says just before (`runs.admission.page_elements`). A drag presses and releases the mouse as
+a click does, and a short one is a click: it is judged like one.
 
-The origin that was judged goes with the action: the browser gives input to no page of another one,
-so a page that changes in between, or whose address is not known now, is not changed.
+The element and the origin that were judged go with the action: the browser gives input to no other
+element, and to no page of another origin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -21,16 +20,13 @@ from urllib.parse import urlsplit
 from decisions.authorization.authorize import ToolCallRequest
 from decisions.authorization.policy import PAGE_CHANGES, Verdict
 from decisions.models import Confirmation
-from runners.actions.catalogue import ACTIONS, CLICK, DRAG, PRESS_KEY, TYPE, UPLOAD
+from runners.actions.catalogue import ACTIONS, PRESS_KEY, TYPE, UPLOAD
+from runners.actions.judged import JudgedElement, may_submit
 from runners.models import PluginClient
 from runners.own_browsers import SELECTED, find_own_browser, state_of_browser
-from runners.plugin.connections.snapshots import read_snapshot
 from runners.targets.targets import Caller
-from runs.admission.shown_page import EndedStep, PageElement, find_element
 from runs.models import Run, Task, TaskOrigin
 
-ACTIVATING_KEYS = frozenset({"Enter", "Space"})  # with any modifier
-SUBMITS = " submits"  # the state of an element that submits its form, in an observation
 ORIGIN_CHARS = 300
 _DEFAULT = "default: own browser"
 
@@ -61,37 +57,22 @@ def find_browser(run: Run, caller: Caller, client_id: str) -> OwnBrowser:
 
 
 def with_browser_policy(
-    run: Run, request: ToolCallRequest, journal: Sequence[EndedStep]
+    run: Run, request: ToolCallRequest, judged: JudgedElement | None
 ) -> ToolCallRequest:
     """Return the request of a call in a person's own browser with what policy decides by: the
-    origin of the page, and the decision if no rule matches. On the run's database thread.
+    origin of the page, and the decision if no rule matches. A call that a lost worker made needs
+    none: it is not made again. On the run's database thread.
     """
-    if request.tool not in PAGE_CHANGES:
+    if request.tool not in PAGE_CHANGES or request.is_lost:
         return replace(request, default=Verdict("allow", _DEFAULT))
-    element = find_element(run, request.args, journal)
-    origin = origin_of(element.url)
-    shown = _shown_now(run, request)
-    if shown is not None and origin_of(shown) != origin:  # the observation is of another page
-        element, origin = PageElement(shown, ""), origin_of(shown)
-    return replace(request, origin=origin, default=_default(run, request, element, origin))
+    origin = origin_of(judged.facts.page) if judged else ""
+    return replace(request, origin=origin, default=_default(run, request, judged, origin))
 
 
-def _shown_now(run: Run, request: ToolCallRequest) -> str | None:
-    """Return the address of the call's tab as the browser reported it last; None if it is not known
-    or stale.
-    """
-    client = PluginClient.objects.filter(id=request.target_id).first()
-    if client is None:
-        return None
-    known = read_snapshot(client)
-    if known["stale"] or known["state"] is None:
-        return None
-    tabs = {tab["tabId"]: tab.get("url") for tab in known["state"]["tabs"]}
-    return tabs.get(request.args.get("tabId"))
-
-
-def _default(run: Run, request: ToolCallRequest, element: PageElement, origin: str) -> Verdict:
-    reason = _each_time(request.tool, request.args, element)
+def _default(
+    run: Run, request: ToolCallRequest, judged: JudgedElement | None, origin: str
+) -> Verdict:
+    reason = _each_time(request.tool, request.args, judged)
     if reason:
         return Verdict("confirm", _DEFAULT, f"{reason} In your own browser this is always asked.")
     if not origin:
@@ -106,20 +87,17 @@ def _default(run: Run, request: ToolCallRequest, element: PageElement, origin: s
     )
 
 
-def _each_time(tool: str, args: Mapping[str, Any], element: PageElement) -> str:
+def _each_time(tool: str, args: Mapping[str, Any], judged: JudgedElement | None) -> str:
     """Return why a call is asked each time; empty if it is not."""
     dialog = args.get("dialog")
-    key = str(args.get("key")).rpartition("+")[2]
-    is_click = tool in (CLICK.name, DRAG.name)
     cases = {
         "It accepts a question of the page.": isinstance(dialog, Mapping)
         and bool(dialog.get("accept")),
         "It gives files to the page.": tool == UPLOAD.name,
         "It submits what it types.": tool == TYPE.name and bool(args.get("submit")),
-        "The key may submit a form.": tool == PRESS_KEY.name and key in ACTIVATING_KEYS,
-        "It presses something that no observation of the page shows.": is_click
-        and not element.line,
-        "It submits a form.": is_click and SUBMITS in element.line,
+        "The key may submit a form.": tool == PRESS_KEY.name and may_submit(tool, args, None),
+        "It clicks a point of a picture.": args.get("x") is not None,
+        "It submits a form.": may_submit(tool, args, judged),
     }
     return next((reason for reason, holds in cases.items() if holds), "")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from decisions.authorization.authorize import ToolCallRequest
@@ -30,16 +30,6 @@ ELEMENTS = {"clickId": "element", "toClickId": "toElement"}  # argument, field o
 RUNS = 10  # of the session, before this one
 LINE_CHARS, TITLE_CHARS = 300, 100
 Observed = tuple[Any, Mapping[str, Any], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class PageElement:
-    """What an action works on: the address of the page, and the whole line of the element that it
-    names by clickId, or all that look like it; empty where no observation has it.
-    """
-
-    url: str
-    line: str
 
 
 class EndedStep(Protocol):
@@ -92,25 +82,12 @@ def _is_secret(lines: str, args: Mapping[str, Any]) -> bool:
     """
     if args.get("clickId") is None:
         return _SECRET_WORDS.search(str(args.get("xpath") or "")) is not None
-    return _SECRET_FIELD.search(lines) is not None
+    return is_secret_field(lines)
 
 
-def find_element(run: Run, args: Mapping[str, Any], journal: Sequence[EndedStep]) -> PageElement:
-    """Return what an action works on, as the newest observation of its tab has it. On the run's
-    database thread.
-
-    Args:
-        journal: the run's steps before this one.
-    """
-    url = line = ""
-    for tab, page, is_continued in _observations(run, journal):
-        if tab != args.get("tabId"):
-            continue
-        url = url or str(page.get("url") or "")
-        line = line or " or ".join(_lines_of(args.get("clickId"), page))
-        if not is_continued:
-            break
-    return PageElement(url, line)
+def is_secret_field(line: str) -> bool:
+    """Tell whether an element is a field for a password or another secret, by its line."""
+    return _SECRET_FIELD.search(line) is not None
 
 
 def subject_of(request: ToolCallRequest) -> str:

@@ -14,7 +14,11 @@ import orjson
 
 from artifacts.chunks import read_chunk_of_run
 from artifacts.services import StoredBlob, store_blob
-from decisions.authorization.authorize import ToolCallRequest, confirmed_basis
+from decisions.authorization.authorize import (
+    Authorization,
+    ToolCallRequest,
+    confirmed_basis,
+)
 from decisions.errors import Refused
 from decisions.infra.trace_context import traceparent_for
 from decisions.security.masking import Masker
@@ -28,7 +32,7 @@ from runners.invocation.arguments import check_args
 from runners.invocation.fallback import RemoteCall, falls_back, local_tool
 from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.step_call import StepCall
-from runners.own_browsers import PluginBrowser, is_own_browser
+from runners.own_browsers import PluginBrowser
 from runners.tools.base import Effect, ToolCall, ToolContext, ToolResult
 from runners.workspace.workspace import ProjectWorkspace
 from runs.admission.authorization import (
@@ -39,13 +43,24 @@ from runs.admission.authorization import (
     trust_of,
 )
 from runs.admission.first_call import FirstCall
-from runs.admission.own_browser import OwnBrowser, client_of_call, with_browser_policy
+from runs.admission.own_browser import OwnBrowser, client_of_call
+from runs.admission.page_elements import (
+    MAX_RENEWALS,
+    PageCall,
+    changed_too_often,
+    counted_warning,
+    may_ask_page,
+    was_changed,
+    with_shown_element,
+    with_warning,
+)
 from runs.admission.shown_page import with_shown_page
 from runs.admission.step_calls import admit_call
 from runs.admission.targets import StepTarget
 from runs.admission.uploads import read_upload
 from runs.agent.history import HistoryMessage, messages_before
 from runs.events.types import EVENT_TYPES, EventType
+from runs.execution.page_judge import PageJudge
 from runs.failpoints import hit
 from runs.journal.interruptions import CallFailed, NeedsAnswer, NeedsPerson, TakenOver
 from runs.lifecycle.call_records import CallRecord
@@ -54,6 +69,7 @@ from runs.models import ANSWER, TRACE, Run
 from runs.queue.leases import require_lease
 from runs.task_templates.base import StepView
 
+MAX_JUDGEMENTS = 4  # of a call whose element changes between its judgement and its input
 Value = TypeVar("Value")
 
 
@@ -143,6 +159,7 @@ class StepRun:
             number=len(self.calls),
             may_have_confirmation=self.replay is not None,
         )
+        request = replace(request, is_lost=self.is_lost_call)
         call = replayed_call(request, self.replay)
         if call is None:
             outcome = await self._perform(request, timeout_ms, remote)
@@ -191,10 +208,41 @@ class StepRun:
     ) -> dict[str, Any]:
         first, self.first = self.first, None
         if first is not None and first.request == request:
-            return await self._invoke(
-                request, first.call, _for_caller(first.target, remote), timeout_ms
+            target = _for_caller(first.target, remote)
+            context = self._tool_context(target)
+            return await self._invoke(request, first.call, target, timeout_ms, context)
+        may_be_judged_again = True
+        for judgements in range(1, MAX_JUDGEMENTS + 1):
+            outcome, may_be_judged_again = await self._judge_and_perform(
+                request, timeout_ms, remote, is_asked=judgements > 1
             )
-        request = await self._judged(request)
+            if not may_be_judged_again:
+                break
+            request = replace(request, may_have_confirmation=True)
+        return outcome
+
+    async def _judge_and_perform(
+        self,
+        request: ToolCallRequest,
+        timeout_ms: int | None,
+        remote: RemoteCall | None,
+        *,
+        is_asked: bool,
+    ) -> tuple[dict[str, Any], bool]:
+        """Perform a call as it is judged now; return its outcome, and whether nothing was done
+        because something had changed since.
+        """
+        judge = PageJudge(
+            self.run,
+            self.browser,
+            self.query_run,
+            self._tool_context(),
+            self._action_id(request.number),
+        )
+        try:
+            request, page = await judge.judge(request, is_asked=is_asked)
+        except ToolFailed as failed:
+            return {"error": failed.as_dict()}, False
         call, is_lost = CallRecord.of(request), self._has_lost_page(request)
         admit = partial(
             admit_call,
@@ -205,30 +253,52 @@ class StepRun:
         )
         authorization, target = await self.query_run(admit)
         if isinstance(authorization, Refused):
-            return {"error": authorization.as_dict()}
+            return {"error": authorization.as_dict()}, False
         if is_lost:
             raise page_lost_error(request)
         if authorization is None or authorization.decision == "confirm":
-            if self.browser is not None:  # a trace that records during the wait fills the disk
-                await self.browser.tracer.drop()
-            if authorization is None:
-                raise TakenOver(request)
-            request = replace(request, target_state=authorization.target_state)
-            shown = partial(with_shown_page, request=request, journal=self.earlier)
-            request = await self.query_run(shown)
-            raise NeedsPerson(request, authorization)
+            if page is None and authorization and not is_asked and may_ask_page(request):
+                return {}, True
+            return await self._suspend(request, page, authorization), False
         if isinstance(target, ToolFailed | Refused):
-            return {"error": target.as_dict()}
+            return {"error": target.as_dict()}, False
         self.call_records.append(call)
-        basis = confirmed_basis(authorization.confirmation)
-        return await self._invoke(request, call, _for_caller(target, remote), timeout_ms, basis)
+        target = _for_caller(target, remote)
+        context = replace(
+            self._tool_context(target),
+            confirmed_basis=confirmed_basis(authorization.confirmation),
+            judged=page.expected(authorization) if page else None,
+        )
+        outcome = await self._invoke(request, call, target, timeout_ms, context)
+        if page is not None and (confirmation := authorization.confirmation) is not None:
+            decision, now = confirmation.decision, page.judged
+            counted = await self.query_run(lambda run: counted_warning(decision, now))
+            outcome = with_warning(outcome, counted)
+        return outcome, page is not None and was_changed(outcome)
 
-    async def _judged(self, request: ToolCallRequest) -> ToolCallRequest:
-        """Return the request with what policy decides by in a person's own browser."""
-        if not is_own_browser(request.target_id):
-            return request
-        judge = partial(with_browser_policy, request=request, journal=self.earlier)
-        return await self.query_run(judge)
+    async def _suspend(
+        self, request: ToolCallRequest, page: PageCall | None, authorization: Authorization | None
+    ) -> dict[str, Any]:
+        """Suspend the step for a person; return the error of a call whose element changed after
+        each confirmation.
+
+        Raises:
+            TakenOver, NeedsPerson: The step is suspended.
+        """
+        if self.browser is not None:  # a trace that records during the wait fills the disk
+            await self.browser.tracer.drop()
+        if authorization is None:
+            raise TakenOver(request)
+        request = replace(request, target_state=authorization.target_state)
+        older = authorization.supersedes
+        if page is None:
+            shown = partial(with_shown_page, request=request, journal=self.earlier)
+            raise NeedsPerson(await self.query_run(shown), authorization)
+        if authorization.renewals > MAX_RENEWALS:
+            failed = await self.query_run(lambda run: changed_too_often(page.judged, older))
+            return {"error": failed.as_dict()}
+        shown_to = await self.query_run(lambda run: with_shown_element(request, page.judged, older))
+        raise NeedsPerson(shown_to, authorization)
 
     async def _invoke(
         self,
@@ -236,9 +306,8 @@ class StepRun:
         call: CallRecord,
         target: StepTarget | None,
         timeout_ms: int | None,
-        basis: str | None = None,
+        context: ToolContext,
     ) -> dict[str, Any]:
-        context = replace(self._tool_context(target), confirmed_basis=basis)
         if isinstance(target, OwnBrowser):
             context = replace(context, plugin=self._plugin_browser(target, request))
         if timeout_ms is not None:

@@ -48,13 +48,10 @@ async def with_input_strategy(
         check_page_address(url, ctx)
         check_frames(task.tab)
 
-    nodes: dict[tuple[int | None, str | None], str] = {}  # of both attempts
+    interactor_of_both = interactor_for(task.tab, ctx, timeout_ms=locate_ms, check_url=check_url)
 
     def interactor(device: InputDevice) -> Interactor:
-        made = interactor_for(
-            task.tab, ctx, timeout_ms=locate_ms, device=device, check_url=check_url
-        )
-        return replace(made, nodes=nodes)
+        return replace(interactor_of_both, device=device)  # it keeps the elements of references
 
     task.tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
     try:

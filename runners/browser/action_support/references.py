@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runners.browser.interaction.locator import TWO_ELEMENTS, names_two_elements
+from runners.actions.judged import CHANGED
+from runners.browser.interaction.locator import (
+    TWO_ELEMENTS,
+    element_changed,
+    names_two_elements,
+)
 from runners.browser.parameters import ElementReference
 from runners.errors import ElementNotFound, InvalidTarget
 
@@ -29,6 +34,8 @@ def require_found(answer: Mapping[str, Any], target: ElementReference | None, ur
     if "problem" not in answer:
         return
     problem = answer["problem"]
+    if problem == CHANGED:
+        raise element_changed(target, answer["changed"])
     if problem == TWO_ELEMENTS:
         raise names_two_elements(target)
     if problem == "bad_xpath" and target is not None:

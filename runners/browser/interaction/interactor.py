@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from runners.actions.judged import CHANGED, ExpectedElement, Reference
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.input_device import (
     INPUT_SECONDS,
@@ -20,6 +21,7 @@ from runners.browser.interaction.input_device import (
 from runners.browser.interaction.locator import (
     ElementLocator,
     LocatedElement,
+    element_changed,
     locate_element,
     run_command,
 )
@@ -48,6 +50,7 @@ class Interactor:
             is located, and again before the input.
         nodes: the element of each reference that was resolved. A reference is resolved once: if its
             element is gone, no other one takes its place.
+        expected: the element that the call was judged by.
     """
 
     tab: Tab
@@ -55,7 +58,8 @@ class Interactor:
     deadline: float
     device: InputDevice | None = None
     check_url: Callable[[str], None] = lambda url: None
-    nodes: dict[tuple[int | None, str | None], str] = field(default_factory=dict)
+    nodes: dict[Reference, str] = field(default_factory=dict)
+    expected: ExpectedElement | None = None
 
     async def click(
         self, locator: ElementLocator | None, *, submits: bool = False
@@ -93,6 +97,7 @@ class Interactor:
         """
         await self.tab.frame_input.close()
         for _ in range(MAX_MISSES):
+            await self._expect_at(x, y)
             is_current = self.document_check_for(self.tab.page.url, self.tab.documents)
             outcome = await self._click(self.press_at((x, y), is_current, command="pointReady"))
             if outcome == "left":
@@ -100,6 +105,31 @@ class Interactor:
             if outcome == "hit":
                 return
         raise nothing_to_click("moving")
+
+    async def _expect_at(self, x: float, y: float) -> None:
+        """Check that the judged element is at a point, and let only that one be clicked."""
+        if self.expected is None:
+            return
+        request = {"node": self.expected.node, "compares": self.expected.compares, "x": x, "y": y}
+        try:
+            answer = await self.run("expectAt", request)
+        except ContextLost:
+            raise _moved_away() from None
+        if answer.get("problem") == CHANGED:
+            raise element_changed("x and y", answer["changed"])
+        if "problem" in answer:
+            raise _moved_away()
+
+    async def require_unchanged(self, reference: object) -> None:
+        """Raise if the judged element is not as it was any more.
+
+        Raises:
+            ElementNotFound: details.effect is `unknown`: input of the call came before.
+        """
+        if self.expected is None or not self.expected.compares:
+            return
+        if changed := (await self.run("expectedChange"))["changed"]:
+            raise element_changed(reference, changed, effect="unknown")
 
     async def fill(
         self, locator: ElementLocator, value: str, *, is_secret: bool = False
@@ -139,6 +169,7 @@ class Interactor:
             NavigationTimeout, PageCrashed: As `click`.
         """
         with effect_unknown():
+            await self.require_unchanged(element.match["label"])
             pressing = self._device.press_key(key, self.keys(self.document_check(element)))
             try:
                 await self.tab.perform(pressing, seconds=self.seconds_left(INPUT_SECONDS))
@@ -164,6 +195,7 @@ class Interactor:
                 will_click=will_click,
                 will_submit=will_submit,
                 answer_by=self.deadline,
+                expected=self.expected,
             )
         except (ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed) as failure:
             failure.details.setdefault("effect", "none")
@@ -175,7 +207,9 @@ class Interactor:
     def resolved(self, reference: ElementReference) -> ElementReference:
         """Return the reference with the element that it named before, if it was resolved."""
         node = self.nodes.get((reference.click_id, reference.xpath))
-        return reference.model_copy(update={"node": node})
+        expected = self.expected
+        compares = expected is not None and expected.compares and node == expected.node
+        return reference.model_copy(update={"node": node, "compares": compares})
 
     def keep(self, locator: ElementLocator | None, node: str) -> None:
         """Keep the element that a reference named."""
@@ -356,6 +390,13 @@ def keeps_moving(element: LocatedElement) -> ElementNotFound:
     return ElementNotFound(
         "The element moved each time that the mouse reached it.",
         details={"reason": "moving", "candidates": [dict(element.match)], "effect": "none"},
+    )
+
+
+def _moved_away() -> ElementNotFound:
+    return ElementNotFound(
+        "The element that the click was judged by is not at this point any more.",
+        details={"reason": "moving", "effect": "none"},
     )
 
 

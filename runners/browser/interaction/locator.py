@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from runners.actions.judged import CHANGED, ExpectedElement, describe_change
 from runners.browser.errors import ContextLost
 from runners.browser.parameters import ElementReference, Locator, Purpose, SearchButton
 from runners.browser.session.tab import Tab
@@ -37,6 +38,7 @@ _MESSAGES = {
     "gone": "The element for {locator} is no longer on the page; index the page again.",
     "other_origin": "The element for {locator} is a frame of another origin, which gets no input;"
     " open its address as a page of its own.",
+    "not_focusable": "The element for {locator} cannot have the focus.",
     "no_form": "The page has no form whose submit button could be clicked.",
 }
 
@@ -108,6 +110,7 @@ async def locate_element(
     will_click: bool = False,
     will_submit: bool = False,
     answer_by: float = math.inf,
+    expected: ExpectedElement | None = None,
 ) -> LocatedElement:
     """Wait until a matching element is present and usable; without a locator, until a form is.
 
@@ -119,6 +122,7 @@ async def locate_element(
         will_submit: of elements that fit equally well, one that may submit the field that was
             filled last.
         answer_by: a page that has not answered by then hangs.
+        expected: the element that was judged; another one is none. A reference names it itself.
 
     Raises:
         ElementNotFound: details has the reason and the candidates, best first.
@@ -133,6 +137,7 @@ async def locate_element(
             "timeoutMs": round(seconds_left * 1000),
             "isGuarded": will_click,
             "isSubmit": will_submit,
+            "expected": _as_request(expected),
         }
         try:
             documents = tab.documents
@@ -140,11 +145,40 @@ async def locate_element(
             answer = await run_command(tab, "locate", request, seconds=seconds)
         except ContextLost:
             continue
+        if answer["outcome"] == CHANGED:
+            raise element_changed(locator, answer["changed"])
         if answer["outcome"] != "ready":
             raise _not_found(answer, locator, purpose, tab)
         return _located(answer, documents)
     raise NavigationTimeout(
         "The page keeps navigating to other documents.", details={"url": tab.page.url}
+    )
+
+
+def judgement_failure(
+    answer: Mapping[str, Any], locator: Mapping[str, Any] | None, purpose: str, tab: Tab
+) -> ToolFailed:
+    """Return the failure for an element that a call was to be judged by; nothing was done."""
+    named = ElementReference if (locator or {}).get("mode") in (None, "pointed") else Locator
+    reference = named.model_validate(dict(locator or {}))
+    failure = _not_found(answer, reference, purpose, tab)
+    failure.details.setdefault("effect", "none")
+    return failure
+
+
+def _as_request(expected: ExpectedElement | None) -> dict[str, Any] | None:
+    return None if expected is None else {"node": expected.node, "compares": expected.compares}
+
+
+def element_changed(
+    reference: object, changed: Mapping[str, Any], *, effect: str = "none"
+) -> ElementNotFound:
+    """Return the failure for an element that is not as it was judged."""
+    differences = describe_change(changed)
+    text = "; ".join(f"{name}: “{old}”, now “{new}”" for name, (old, new) in differences.items())
+    return ElementNotFound(
+        f"The element for {reference or 'the submit'} is not as it was judged: {text}."[:1000],
+        details={"reason": CHANGED, "changed": differences, "effect": effect},
     )
 
 
@@ -171,7 +205,7 @@ def _located(answer: Mapping[str, Any], documents: int) -> LocatedElement:
 
 
 def _not_found(
-    answer: Mapping[str, Any], locator: ElementLocator | None, purpose: Purpose, tab: Tab
+    answer: Mapping[str, Any], locator: ElementLocator | None, purpose: str, tab: Tab
 ) -> ToolFailed:
     if answer["outcome"] == "bad_selector":
         kind = "a valid XPath" if isinstance(locator, ElementReference) else "a valid CSS selector"

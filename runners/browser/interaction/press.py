@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from runners.actions.judged import CHANGED
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.input_device import INPUT_SECONDS, DocumentCheck, NavigatedAway
-from runners.browser.interaction.locator import run_command
+from runners.browser.interaction.locator import element_changed, run_command
 from runners.browser.session.tab import Tab
 from runners.errors import ElementNotFound, NavigationTimeout, ToolFailed
 
@@ -76,15 +77,22 @@ class PagePress:
         return bool(answer["outcome"] == "hit")
 
     async def outcome(self) -> str:
-        """End the watching; return what a click hit: a page that navigates was clicked."""
+        """End the watching; return what a click hit: a page that navigates was clicked.
+
+        Raises:
+            ElementChanged: The page changed the judged element after the press; no click was made.
+        """
         try:
-            return str((await self._run("clickOutcome", self._answer_seconds))["outcome"])
+            answer = await self._run("clickOutcome", self._answer_seconds)
         except ContextLost:
             return "hit"
         except NavigationTimeout:
             if self.tab.is_leaving:
                 return "hit"
             raise
+        if answer["outcome"] == CHANGED:
+            raise element_changed("the click", answer["changed"], effect="unknown")
+        return str(answer["outcome"])
 
     async def _was_reported(self) -> bool:
         if self._report is None:

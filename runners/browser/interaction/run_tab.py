@@ -50,4 +50,6 @@ def interactor_for(
         deadline=end,
         device=device,
         check_url=check_url,
+        nodes=dict(ctx.judged.nodes) if ctx.judged else {},
+        expected=ctx.judged,
     )

@@ -1,5 +1,6 @@
-// What an action was judged by: the element that its reference named then, under a name that no other document has.
-const nodes = (globalThis.continuityNodes ??= { names: new WeakMap(), elements: new Map() });
+// What an action is judged by: its element, under a name that no element of another document has, and the facts that a person
+// sees of it. The facts stay in this world, with whole addresses: before the input they are compared with what they are then.
+const nodes = (globalThis.continuityNodes ??= { names: new WeakMap(), elements: new Map(), judged: new Map() });
 const nameOfNode = (element) => {
   if (!nodes.names.has(element)) {
     const name = crypto.getRandomValues(new Uint32Array(4)).join("-");
@@ -9,3 +10,148 @@ const nameOfNode = (element) => {
   return nodes.names.get(element);
 };
 const nodeNamed = (name) => nodes.elements.get(name)?.deref() ?? null;
+
+const MAX_SUBMISSIONS = 5;
+const MAX_NAME = 300;
+// A number in a name may count while a person decides; an amount of money may not.
+const NUMBERS = /\p{Nd}+(?:[.,:]\p{Nd}+)*/gu;
+const MONEY = /\p{Sc}|\b(usd|eur|gbp|chf|jpy|cny|rmb|inr|aud|cad|dollars?|euros?)\b|[元円원₽]/iu;
+const withNumbersAlike = (text) => (MONEY.test(text) ? text : text.replace(NUMBERS, "0"));
+
+const withoutFragment = (address, element) => {
+  const url = URL.parse(address, baseOf(element));
+  if (!url) return "";
+  url.hash = "";
+  return url.href;
+};
+const addressOfDocument = (element) => withoutFragment(viewOf(documentOf(element)).location.href, element);
+const submissionOf = (form, submitter) => {
+  const given = (name) => (submitter && attr(submitter, `form${name}`)) ?? attr(form, name) ?? "";
+  return {
+    by: submitter ? labelOf(submitter, typeOfElement(submitter), attributeNames(submitter)) : "",
+    method: (given("method") || "get").toLowerCase(), action: given("action") ? withoutFragment(given("action"), form) : addressOfDocument(form),
+  };
+};
+const submittersIn = (element) => [element, shadowOf(element)].filter(Boolean).flatMap((root) => [...all(root, "button,input")]).filter(submitsForm);
+// What a click on an element submits: by itself, by what is around it, by its label, or by what is in it.
+const submittersOf = (element) => {
+  for (let node = element; node; node = renderedAround(node)) {
+    if (nodeKind(node) !== ELEMENT) continue;
+    if (submitsForm(node)) return [node];
+    if (tagOf(node) === "label" && node.control && submitsForm(node.control)) return [node.control];
+  }
+  return submittersIn(element);
+};
+// What Enter in a field submits: its form, by the form's first submit button, if it has one.
+const submittedByEnter = (element) => {
+  if (tagOf(element) !== "input" || ["button", "reset", "submit", "image", "file"].includes(element.type)) return null;
+  const { form } = element;
+  return form ? [submissionOf(form, [...all(rootNodeOf(form), "button,input")].find((one_) => submitsForm(one_) && one_.form === form))] : [];
+};
+const submissions = (element, way) => {
+  if (way === "set") return [];
+  const byEnter = way === "enter" ? submittedByEnter(element) : null;
+  return byEnter ?? submittersOf(element).slice(0, MAX_SUBMISSIONS).map((submitter) => submissionOf(submitter.form, submitter));
+};
+// Enter in a field without a form, and with Control in a text of several lines: scripts send what was written.
+const isSentByEnter = (element, way) => way === "enter" && isTextField(element) && tagOf(element) !== "select" && tagOf(element) !== "textarea";
+
+const factsOf = (element, way) => {
+  const control = hiddenControlOf(element) ?? element;
+  const type = typeOfElement(control);
+  const link = closest(element, "a[href],area[href]");
+  const isNamedByText = matches(control, "a,button,summary,label,[role]") && !isTextField(control);
+  return {
+    role: kindWord(control, type), name: labelOf(control, type, attributeNames(control)) || (isTextField(control) ? textBefore(control) : ""),
+    text: isNamedByText ? lineOfText(control, MAX_NAME) : "", submits: submissions(element, way), sends: isSentByEnter(element, way),
+    link: link ? withoutFragment(attr(link, "href"), link) : "", frame: addressOfDocument(element), page: withoutFragment(location.href, document),
+  };
+};
+const stable = (facts) => ({ ...facts, name: withNumbersAlike(facts.name), text: withNumbersAlike(facts.text) });
+
+// What differs in the facts of an element since it was judged, as {fact: [before, after]}; null if nothing does.
+const changeOf = (element) => {
+  const judged = nodes.judged.get(nameOfNode(element));
+  if (!judged) return { role: ["not judged", ""] };
+  const facts = factsOf(element, judged.way);
+  const [before, after] = [stable(judged.facts), stable(facts)];
+  const differing = Object.keys(after).filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
+  return differing.length ? Object.fromEntries(differing.map((name) => [name, [judged.facts[name], facts[name]]])) : null;
+};
+// The element of the action that is performed, if it is to be as it was judged; and what differs in it.
+const expectJudged = (element, locator) => { globalThis.continuityExpected = locator?.compares ? element : null; };
+// A search that is made again has to find the judged element: a reference names it itself.
+const differenceFrom = (locator, expected, element) => {
+  const isSearched = locator === null || locator.mode === "semantic" || locator.mode === "selector";
+  expectJudged(element, isSearched ? expected : locator);
+  const { node } = (isSearched && expected) || {};
+  return node && node !== nameOfNode(element) ? { element: [nodes.judged.get(node)?.facts.name ?? "", labelOf(element, typeOfElement(element), attributeNames(element))] } : null;
+};
+const changeOfExpected = () => (globalThis.continuityExpected ? changeOf(globalThis.continuityExpected) : null);
+const expectedChange = () => ({ changed: changeOfExpected() });
+
+const linesOf = (element) => {
+  const secrets = findSecrets(findRoots(document).map(({ root }) => root));
+  const clickId = clickIds.ids.get(element);
+  const line = masked(elementWords(element, secrets), secrets.values).toWellFormed();
+  return { line: clickId ? `[${clickId}] ${line}` : line, secrets };
+};
+const judgedElement = (element, way) => {
+  const facts = factsOf(element, way);
+  nodes.judged.set(nameOfNode(element), { way, facts });
+  const { line, secrets } = linesOf(element);
+  const shown = JSON.parse(JSON.stringify(facts, (key, value) => (typeof value === "string" ? masked(value, secrets.values).toWellFormed() : value)));
+  return { outcome: "judged", node: nameOfNode(element), line, facts: shown, stable: stable(shown), title: titleOf(document), isSecret: fieldInfo(element).isSecret };
+};
+
+// The element at a point of the viewport that a click there uses.
+const usedAt = ({ x, y }) => {
+  const hit = deepestAt(x, y);
+  for (let node = hit; node; node = renderedAround(node)) if (nodeKind(node) === ELEMENT && matches(node, USABLE)) return node;
+  return hit;
+};
+const asFound = (element, reason) => (element ? { chosen: { element } } : { reason, candidates: [] });
+const FINDERS = {
+  point: ({ point }) => asFound(usedAt(point), "outside"),
+  keys: ({ locator }) => {
+    if (!locator) return asFound(deepActiveElement() ?? rootOf(document), "no_match");
+    const { element, problem } = referenced(locator);
+    return { ...asFound(element, problem), isFinal: problem === "two_elements" || problem === "gone" };
+  },
+};
+const judgeOnce = (request) => {
+  const { locator, purpose, way, to, isSubmit } = request;
+  const { chosen, reason, candidates, isFinal, key } = FINDERS[purpose] ? FINDERS[purpose](request)
+    : locator ? search(locator, purpose, isSubmit) : defaultSubmit();
+  if (!chosen) return { outcome: reason === "bad_xpath" ? "bad_selector" : "missing", reason, candidates, isFinal };
+  const destination = to ? referenced(to) : {};
+  if (destination.problem) return { outcome: "missing", reason: destination.problem, candidates: [], isFinal: destination.problem !== "no_match" };
+  const judged = judgedElement(chosen.element, key ? "enter" : way);
+  return { ...judged, to: destination.element ? { node: nameOfNode(destination.element), line: linesOf(destination.element).line } : null };
+};
+// Find the element of an action, wait until it is there, and return the facts that the action is judged by.
+const judge = async (request) => {
+  const deadline = now() + request.timeoutMs;
+  try {
+    for (;;) {
+      const answer = judgeOnce(request);
+      if (answer.outcome === "judged" || answer.isFinal || now() >= deadline) return answer;
+      await sleep(Math.min(100, Math.max(1, deadline - now())));
+    }
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "SyntaxError") return { outcome: "bad_selector" };
+    throw error;
+  }
+};
+// Before a click at a point: let only the judged element receive it.
+const expectAt = ({ node, compares, x, y }) => {
+  const element = nodeNamed(node);
+  if (!element || !isHere(element)) return { problem: "gone" };
+  const hit = deepestAt(x, y);
+  if (!hit || !activates(element, hit)) return { problem: "moving" };
+  expectJudged(element, { compares });
+  const changed = changeOfExpected();
+  if (changed) return { problem: "changed", changed };
+  globalThis.continuityJudgedPoint = element; // for pointReady
+  return {};
+};

@@ -179,7 +179,7 @@ const busy = () => ({ busy: isBusy() });
 const COMMANDS = {
   index, observe, markup, domClick, domType, domEnter, fingerprint, locate, pressReady, pointReady, pressReport, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields, shownForm,
   scroll, findText, waitForText, shownState, shownChange, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, keysReady, dragDestination,
-  dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
+  judge, expectAt, expectedChange, dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
 };
 // Commands for the located element. If the document was replaced since, there is none.
 const NEEDS_TARGET = new Set([

@@ -118,14 +118,16 @@ const isWithin = (element, around) => {
 // Until the click is over, block it for anything but the target, because elements may move under the mouse. The press has to
 // hit the target; after that the click may go to what is around it, where the page replaces the target meanwhile.
 const guard = (target) => {
-  const state = { target, hit: null, isClicked: false };
+  const state = { target, hit: null, isClicked: false, changed: null };
   const closedRoots = closedRootsAround(target);
   const isAllowed = (event, hit) => {
     if (PRESSES.has(event.type) && state.hit === null) {
-      state.hit = activates(target, hit);
+      state.hit = activates(target, hit) && changeOfExpected() === null;
       globalThis.continuityReport?.();
     }
     if (!state.hit || event.type !== "click") return Boolean(state.hit);
+    state.changed ??= changeOfExpected(); // by what the page did since the press
+    if (state.changed) return false;
     state.isClicked ||= activates(target, hit) || isWithin(target, hit) || !isHere(target);
     return state.isClicked;
   };
@@ -157,16 +159,18 @@ const pressReady = async ({ x, y }) => {
   await nextFrame();
   const state = globalThis.continuityGuard;
   const hit = deepestAt(x, y);
-  return { isReady: Boolean(state && hit) && !isForeignFrame(hit) && activates(state.target, hit) };
+  return { isReady: Boolean(state && hit) && !isForeignFrame(hit) && activates(state.target, hit) && changeOfExpected() === null };
 };
-// The same for a click at a point: what is there becomes the target.
+// The same for a click at a point: what is there becomes the target, if it is the element that the click was judged by.
 const pointReady = async ({ x, y }) => {
   await nextFrame();
   const hit = deepestAt(x, y);
   if (!hit) return { reason: "outside" };
   if (isForeignFrame(hit)) return { reason: "other_origin" };
-  globalThis.continuityTarget = hit;
-  guard(hit);
+  const judged = globalThis.continuityJudgedPoint ?? null;
+  if (judged && (!isHere(judged) || !activates(judged, hit) || changeOfExpected() !== null)) return { isReady: false };
+  globalThis.continuityTarget = judged ?? hit;
+  guard(judged ?? hit);
   return { isReady: true };
 };
 // What the press hit: "hit", "missed", or "unseen" if no press arrived in a document of this origin.
@@ -184,7 +188,9 @@ const clickOutcome = () => {
   const state = globalThis.continuityGuard;
   const { outcome } = pressOutcome();
   globalThis.continuityReport?.();
+  globalThis.continuityJudgedPoint = null;
   state?.end();
+  if (state?.changed) return { outcome: "changed", changed: state.changed };
   return { outcome: outcome === "hit" && !state.isClicked ? "diverted" : outcome };
 };
 
@@ -260,10 +266,12 @@ const searchButtons = () => {
 const clickTargetOf = (element) =>
   visible(element) && boxOf(element).width >= 1 ? element : (visibleLabel(element) ?? element);
 
-const attempt = async ({ locator, purpose, isGuarded, isSubmit }) => {
+const attempt = async ({ locator, purpose, isGuarded, isSubmit, expected = null }) => {
   const found = locator ? search(locator, purpose, isSubmit) : defaultSubmit();
   if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates, isFinal: found.isFinal };
   const { element, score, by, matched } = found.chosen;
+  const changed = differenceFrom(locator, expected, element) ?? changeOfExpected();
+  if (changed) return { outcome: "changed", changed, isFinal: true };
   const match = { ...describeElement(element), score, by, matched, equals: found.equals };
   const clickTarget = clickTargetOf(element);
   const point = purpose === "any" ? {} : await clickPointOf(clickTarget);

@@ -19,7 +19,7 @@ from decisions.validation.json_schema import (
     coerce_integers,
     compile_schema,
 )
-from runners.actions.catalogue import ACTIONS
+from runners.actions.catalogue import ACTIONS, JUDGE
 
 VERSION = 1
 FRAME_BYTES = 1024 * 1024
@@ -268,6 +268,10 @@ _FILE: Schema = closed(
         "url": {"type": "string"},
     }
 )
+_JUDGED = closed(
+    {"node": {"type": "string"}, "toNode": {"type": "string"}, "compares": _BOOL},
+    required=["node", "compares"],
+)
 TO_CLIENT: Mapping[str, Schema] = {
     "ack": _message("ack", ["ok"], ok=_BOOL, result={"type": "object"}, error=_ERROR, resync=_BOOL),
     "browser_action": _message(
@@ -281,7 +285,7 @@ TO_CLIENT: Mapping[str, Schema] = {
         action={
             "type": "object",
             "description": "{name: parameters} of one action (docs/browser-actions.md).",
-            "properties": {name: {"type": "object"} for name in ACTIONS},
+            "properties": {name: {"type": "object"} for name in (*ACTIONS, JUDGE.name)},
             "additionalProperties": False,
             "minProperties": 1,
             "maxProperties": 1,
@@ -293,6 +297,7 @@ TO_CLIENT: Mapping[str, Schema] = {
             "type": "string",
             "description": "The action gives input only to a page of this origin.",
         },
+        judged=_JUDGED,
     ),
     "task_status": _message(
         "task_status",
@@ -317,6 +322,7 @@ PARTS: Mapping[str, Schema] = {
     "error": _ERROR,
     "upload": _UPLOAD,
     "file": _FILE,
+    "judged": _JUDGED,
     "waitsFor": WAITS_FOR,
     "id": _ID,
     "number": _NUMBER,

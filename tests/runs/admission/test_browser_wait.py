@@ -43,7 +43,7 @@ def waits(make_run: Callable[..., Run]) -> Callable[[str, Mapping[str, Any]], di
     ("tool", "arguments", "act"),
     [
         ("browser_click", {"element": '[3] button "Buy"'}, "click"),
-        ("browser_click", {"element": '[3] button "Buy" submits'}, "submit"),
+        ("browser_click", {"submits": "POST https://shop.example/buy"}, "submit"),
         ("browser_click", {"dialog": {"accept": True}}, "dialog"),
         ("browser_type", {"text": "a"}, "type"),
         ("browser_type", {"text": "a", "submit": True}, "submit"),

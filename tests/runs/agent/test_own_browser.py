@@ -18,10 +18,9 @@ from decisions.identity.principals import Principal
 from runners.models import PluginClient
 from runners.plugin.dispatch import PluginAction
 from runners.plugin.errors import PluginOffline
-from runs.admission import own_browser as policy_of_own_browser
 from runs.conversations.services import create_task
 from runs.live.own_browser import resume_from_browser, take_over_from_browser
-from runs.models import Run, RunStep, Task, TaskOrigin
+from runs.models import Run, Task, TaskOrigin
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import SubmitGoal, execute_run, observations, tool_results
 from tests.support.agent.model_server import ModelServer
@@ -139,9 +138,8 @@ def test_a_confirmation_is_for_the_page_that_was_shown(
 ) -> None:
     model.script = [OPEN, act("browser_click", clickId=2), complete()]
     run = execute_run(start().id, worker)
-    page = RunStep.objects.get(run_id=run.id, name="page")
-    page.output["observation"]["url"] = "https://bank.example/"
-    page.save()
+    bank = "https://bank.example/"
+    browser.replies["browser_judge"] = lambda action: browser.judged(action, page=bank)
     answer_confirmation(run)
     asked_again = execute_run(run.id, worker)
     assert "bank.example" in asked_again.waiting_for["question"]
@@ -260,15 +258,13 @@ def test_a_change_is_asked_on_the_origin_that_the_tab_shows_by_now(
     start: Submit,
     worker: WorkerProcess,
     browser: ScriptedBrowser,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = start()
     TaskOrigin.objects.create(
         task_id=str(run.task_id), origin="https://shop.example", decision_id=1, at=run.created_at
     )
-    shown = {"tabs": [{"tabId": TAB, "url": "https://bank.example/"}]}
-    known = {"stale": False, "state": shown}
-    monkeypatch.setattr(policy_of_own_browser, "read_snapshot", lambda client: known)
+    bank = "https://bank.example/"
+    browser.replies["browser_judge"] = lambda action: browser.judged(action, page=bank)
     model.script = [OPEN, act("browser_type", clickId=4, text="Ada"), complete()]
     assert execute_run(run.id, worker).waiting_for["type"] == "confirmation"
     answer_confirmation(run)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import httpx
 
@@ -106,8 +107,18 @@ class ScriptedBrowser:
             return {"error": dict(reply.error), "pageOrigins": list(reply.page_origins)}
         return {"result": dict(reply.result or {}), "pageOrigins": list(reply.page_origins)}
 
+    def judged(self, action: PluginAction, **facts: Any) -> dict[str, Any]:
+        """Return what the page says of the element of an action: that of its line, else a button
+        that submits.
+        """
+        number = (action.params["locator"] or {}).get("click_id")
+        found = re.search(rf"^\[{number}\]\*? .+", self.text, re.MULTILINE)
+        return judged_element(found[0] if found else '[3] button "Buy" submits', self.url, **facts)
+
     async def _usual(self, action: PluginAction) -> Mapping[str, Any]:
         here = {"url": self.url, "title": "Shop"}
+        if action.name == "browser_judge":
+            return self.judged(action)
         if action.name == "task_start":
             self.url = action.params.get("url") or self.url
             return {"tabId": TAB, "windowId": 1, "groupId": 3, "url": self.url, "title": "Shop"}
@@ -167,6 +178,24 @@ class ScriptedBrowser:
 def _facts(data: bytes, mime_type: str) -> dict[str, Any]:
     digest = hashlib.sha256(data).hexdigest()
     return {"sizeBytes": len(data), "sha256": digest, "mimeType": mime_type}
+
+
+def judged_element(line: str, url: str, **facts: Any) -> dict[str, Any]:
+    """Return what a page says of the element with this line (page/basis.js)."""
+    form = {"by": "", "method": "get", "action": urljoin(url, "/bought")}
+    known = {
+        "role": line.partition("] ")[2].partition(" ")[0],
+        "name": re.sub(r'^[^"]*"?|".*$', "", line),
+        "text": "",
+        "submits": [form] if " submits" in line else [],
+        "sends": False,
+        "link": "",
+        "frame": url,
+        "page": url,
+        **facts,
+    }
+    fields = {"outcome": "judged", "node": f"node-{line}", "line": line, "title": "Shop"}
+    return {**fields, "facts": known, "stable": known, "isSecret": False, "to": None}
 
 
 def pair(principal: Principal, **fields: Any) -> PluginClient:

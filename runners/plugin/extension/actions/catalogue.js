@@ -1,5 +1,6 @@
 // The browser actions by name. The server validates their parameters and results (runners/actions/).
 import * as input from "./input.js";
+import { judge } from "./judge.js";
 import * as moving from "./moving.js";
 import * as reading from "./reading.js";
 import * as stored from "./stored.js";
@@ -31,4 +32,5 @@ export const ACTIONS = {
   browser_list_tabs: tabs.listTabs,
   browser_switch_tab: tabs.switchTab,
   browser_close_tab: tabs.closeTab,
+  browser_judge: judge,
 };

@@ -1,6 +1,7 @@
 // What an action works with: its parameters, its tab, its time.
 import { now, waitUntil } from "../clock.js";
 import { ActionFailed, invalidTaskTab, isCode } from "../failures.js";
+import { judgedNodes } from "../input/locator.js";
 import { RESERVE_MS } from "../input/strategy.js";
 import { originOf, refuseOtherOrigin, refuseOwnPage } from "../own_pages.js";
 import { waitForNavigation } from "../tab/navigation.js";
@@ -15,8 +16,9 @@ const MAX_ORIGINS = 20;
 
 export class ActionContext {
   // `parts`: {cdp, pages, tasks, connection, isOwn, withoutOverlay}; `deadline` is a time of performance.now().
-  constructor(parts, { taskId, taskTitle = "", upload = null, files = [], expectedOrigin = "" }, deadline) {
-    Object.assign(this, parts, { taskId, taskTitle, upload, files, deadline, tab: null, isOver: false, origins: new Set() });
+  constructor(parts, { taskId, taskTitle = "", upload = null, files = [], expectedOrigin = "", judged = null, action = {} }, deadline) {
+    const [params = {}] = Object.values(action);
+    Object.assign(this, parts, { taskId, taskTitle, upload, files, deadline, judged, nodes: judgedNodes(judged, params), tab: null, isOver: false, origins: new Set() });
     this.checkAddress = (url) => {
       refuseOwnPage(url, this.isOwn);
       this.note(url);

@@ -2,7 +2,7 @@
 import { now, within } from "../clock.js";
 import { ActionFailed, ContextLost, elementNotFound, invalidParameter, NavigatedAway, navigationTimeout, pageCrashed, TimedOut } from "../failures.js";
 import { waitForNextDocument } from "../tab/navigation.js";
-import { locateElement } from "./locator.js";
+import { elementChanged, keyOf, locateElement } from "./locator.js";
 
 export const INPUT_MS = 10_000;
 const TYPE_MS = 30_000;
@@ -16,14 +16,16 @@ export class Interactor {
   // called when the element is located, and again before the input. Input reaches only the document of the element.
   //
   // `nodes`: the element of each reference that was resolved. A reference is resolved once: if its element is gone, no other
-  // one takes its place.
-  constructor({ tab, pages, device, locateUntil, deadline, checkAddress, nodes }) {
-    Object.assign(this, { tab, pages, device, locateUntil, deadline, checkAddress, nodes });
+  // one takes its place. `judged`: {node, compares}: the element that the action was judged by, and whether it has to be as it
+  // was then.
+  constructor({ tab, pages, device, locateUntil, deadline, checkAddress, nodes, judged }) {
+    Object.assign(this, { tab, pages, device, locateUntil, deadline, checkAddress, nodes, judged });
   }
 
   // The reference with the element that it named before, if it was resolved.
   resolved(target) {
-    return { ...target, node: this.nodes.get(keyOf(target)) ?? null };
+    const node = this.nodes.get(keyOf(target)) ?? null;
+    return { ...target, node, compares: Boolean(this.judged?.compares) && node === this.judged.node };
   }
 
   // Keep the element that a reference named.
@@ -45,6 +47,7 @@ export class Interactor {
 
   // Click at a point of the viewport, in CSS pixels, whatever is there.
   async clickPoint(x, y) {
+    await this._expectAt(x, y);
     await effectUnknown(async () => {
       const isCurrent = this.documentCheck({ url: await this.tab.url(), documents: this.tab.documents });
       try {
@@ -52,7 +55,28 @@ export class Interactor {
       } catch (error) {
         throw error instanceof NavigatedAway ? navigated("none") : error;
       }
+      if (this.judged && (await this._clickOutcome()) === "missed") throw movedAway();
     });
+  }
+
+  // Check that the judged element is at a point, and let only that one be clicked.
+  async _expectAt(x, y) {
+    if (!this.judged) return;
+    let answer;
+    try {
+      answer = await this.run("expectAt", { node: this.judged.node, compares: Boolean(this.judged.compares), x, y });
+    } catch (error) {
+      throw error instanceof ContextLost ? movedAway() : error;
+    }
+    if (answer.problem === "changed") throw elementChanged("x and y", answer.changed);
+    if (answer.problem) throw movedAway();
+  }
+
+  // Throw if the judged element is not as it was any more; input of the action came before.
+  async requireUnchanged(name) {
+    if (!this.judged?.compares) return;
+    const { changed } = await this.run("expectedChange");
+    if (changed) throw elementChanged(name, changed, "unknown");
   }
 
   // Replace the value of a field; returns the field and warnings.
@@ -73,6 +97,7 @@ export class Interactor {
   async pressKey(key, element) {
     await effectUnknown(async () => {
       try {
+        await this.requireUnchanged(element.match.label);
         await this.perform(this.device.pressKey(key, this.documentCheck(element)), INPUT_MS);
       } catch (error) {
         throw error instanceof NavigatedAway ? navigated("unknown") : error;
@@ -146,7 +171,9 @@ export class Interactor {
   async _clickOutcome() {
     const ms = this.msLeft(this.tab.isLeaving ? LEAVING_MS : INPUT_MS);
     try {
-      return (await this.pages.run(this.tab, "clickOutcome", null, ms)).outcome;
+      const { outcome, changed } = await this.pages.run(this.tab, "clickOutcome", null, ms);
+      if (outcome === "changed") throw elementChanged("the click", changed, "unknown");
+      return outcome;
     } catch (error) {
       if (error instanceof ContextLost) return "hit";
       if (this.tab.isLeaving && error.code === "NAVIGATION_TIMEOUT") return "hit";
@@ -209,7 +236,6 @@ export class Interactor {
   }
 }
 
-const keyOf = ({ click_id: clickId, xpath }) => JSON.stringify([clickId, xpath]);
 const squeezed = (text) => text.replace(/\s+/g, "");
 function differences(field, value, shown) {
   if (squeezed(shown) === squeezed(value)) return [];
@@ -231,6 +257,7 @@ export function requireOption(answer, field) {
 export const keepsMoving = (element) => elementNotFound("The element moved each time that the mouse reached it.",
   { reason: "moving", candidates: element ? [element.match] : [], effect: "none" });
 
+const movedAway = () => elementNotFound("The element that the click was judged by is not at this point any more.", { reason: "moving", effect: "none" });
 const hangs = () => navigationTimeout("The page did not answer: its script hangs.", { effect: "unknown" });
 const navigated = (effect) => pageCrashed("The page navigated to another document while its field was filled.", { effect });
 

@@ -26,9 +26,19 @@ const NO_MATCH = "No element on the page matches {target}.";
 
 // A reference: by clickId or XPath, or by both, which have to name the same element; else the field that has the focus.
 export const referenceOf = ({ clickId, xpath }) => ({ mode: "pointed", click_id: clickId ?? null, xpath: xpath ?? null });
+export const keyOf = ({ click_id: clickId, xpath }) => JSON.stringify([clickId, xpath]);
+
+// The elements of an action's references, as the server judged them: {node, toNode?}.
+export function judgedNodes(judged, params) {
+  const nodes = new Map();
+  if (judged) nodes.set(keyOf(referenceOf(params)), judged.node);
+  if (judged?.toNode) nodes.set(keyOf(referenceOf({ clickId: params.toClickId, xpath: params.toXpath })), judged.toNode);
+  return nodes;
+}
+
 export const hasTarget = ({ clickId, xpath }) => clickId != null || xpath != null;
 
-export function nameOf({ click_id: clickId, xpath }) {
+export function nameOf({ click_id: clickId = null, xpath = null } = {}) {
   if (clickId !== null) return `the clickId ${clickId}`;
   return xpath ? `the XPath ${xpath}` : "the field that has the focus";
 }
@@ -49,6 +59,7 @@ export async function locateElement({ tab, pages }, target, purpose, { until, wi
     const request = { locator: target, purpose, timeoutMs: Math.round(left), isGuarded: willClick, isSubmit: false };
     try {
       const answer = await pages.run(tab, "locate", request, Math.min(left + ANSWER_MS, answerBy - now()));
+      if (answer.outcome === "changed") throw elementChanged(nameOf(target), answer.changed);
       if (answer.outcome !== "ready") throw notFound(answer, target, purpose, await tab.url());
       const point = answer.x === undefined || answer.x === null ? null : [answer.x, answer.y];
       return { ...answer, point, documents };
@@ -59,14 +70,26 @@ export async function locateElement({ tab, pages }, target, purpose, { until, wi
   throw navigationTimeout("The page keeps navigating to other documents.", { url: await tab.url() });
 }
 
-function notFound(answer, target, purpose, url) {
+// The failure for an element that is not as it was judged; `changed` is {fact: [before, after]}.
+export function elementChanged(name, changed, effect = "none") {
+  const differences = Object.fromEntries(Object.entries(changed).map(([fact, pair]) => [fact, pair.map(factText)]));
+  const text = Object.entries(differences).map(([fact, [before, after]]) => `${fact}: “${before}”, now “${after}”`).join("; ");
+  return elementNotFound(`The element for ${name} is not as it was judged: ${text}.`.slice(0, 1000), { reason: "changed", changed: differences, effect });
+}
+
+const factText = (fact) => (Array.isArray(fact)
+  ? fact.map(({ method = "", action = "" }) => `${method.toUpperCase()} ${withoutQuery(action)}`).join("; ")
+  : withoutQuery(String(fact))).slice(0, 300);
+const withoutQuery = (text) => (/^(https?|about|file|data):/.test(text) ? text.replace(/\?.*$/s, "?***") : text);
+
+export function notFound(answer, target, purpose, url) {
   if (answer.outcome === "bad_selector") {
     const name = nameOf(target);
     return invalidParameter(`${name[0].toUpperCase()}${name.slice(1)} is not a valid XPath.`);
   }
   const { reason, candidates, coveredBy } = answer;
   if (reason === TWO_ELEMENTS) throw namesTwoElements(target);
-  const { node, ...locator } = withoutNull(target);
+  const { node, compares, ...locator } = withoutNull(target ?? {});
   const details = { reason, locator, purpose, candidates: candidates ?? [], url, ...(coveredBy ? { coveredBy } : {}) };
   return elementNotFound(withName(MESSAGES[reason] ?? NO_MATCH, target), details);
 }
@@ -77,6 +100,7 @@ const withoutNull = (fields) => Object.fromEntries(Object.entries(fields).filter
 export function requireFound(answer, target, url) {
   const { problem, coveredBy } = answer;
   if (problem === undefined) return;
+  if (problem === "changed") throw elementChanged(nameOf(target), answer.changed);
   if (problem === TWO_ELEMENTS) throw namesTwoElements(target);
   if (problem === "bad_xpath") throw invalidParameter(`xpath: ${target.xpath} is not a valid XPath of elements.`, { effect: "none" });
   const details = { reason: problem, url, effect: "none", ...(coveredBy ? { coveredBy } : {}) };

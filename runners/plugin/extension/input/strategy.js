@@ -13,8 +13,7 @@ export async function withInputStrategy(context, interact, { byCdp, locateMs, di
   const { tab, deadline } = context;
   const end = deadline - RESERVE_MS;
   const locateUntil = Math.min(end, now() + locateMs);
-  const nodes = new Map(); // of both attempts
-  const interactorWith = (device) => new Interactor({ ...context, nodes, checkAddress: context.checkInput, device, locateUntil, deadline: end });
+  const interactorWith = (device) => new Interactor({ ...context, checkAddress: context.checkInput, device, locateUntil, deadline: end });
   tab.isDropped = false;
   tab.dialogs.answerNext(dialog);
   let outcome;

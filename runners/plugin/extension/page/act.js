@@ -647,16 +647,6 @@ roots = found.map((element) => shadowOf(element) ?? innerDocument(element)).filt
 }
 return [...new Set(found)];
 };
-const nodes = (globalThis.continuityNodes ??= { names: new WeakMap(), elements: new Map() });
-const nameOfNode = (element) => {
-if (!nodes.names.has(element)) {
-const name = crypto.getRandomValues(new Uint32Array(4)).join("-");
-nodes.names.set(element, name);
-nodes.elements.set(name, new WeakRef(element));
-}
-return nodes.names.get(element);
-};
-const nodeNamed = (name) => nodes.elements.get(name)?.deref() ?? null;
 const GOOD_ENOUGH = 0.5;
 const MAX_CANDIDATES = 5;
 const MENUS = "nav,[role=navigation],[role=menu],[role=menubar],[role=tablist]";
@@ -958,14 +948,16 @@ for (let node = element; node; node = renderedAround(node)) if (node === around)
 return false;
 };
 const guard = (target) => {
-const state = { target, hit: null, isClicked: false };
+const state = { target, hit: null, isClicked: false, changed: null };
 const closedRoots = closedRootsAround(target);
 const isAllowed = (event, hit) => {
 if (PRESSES.has(event.type) && state.hit === null) {
-state.hit = activates(target, hit);
+state.hit = activates(target, hit) && changeOfExpected() === null;
 globalThis.continuityReport?.();
 }
 if (!state.hit || event.type !== "click") return Boolean(state.hit);
+state.changed ??= changeOfExpected(); // by what the page did since the press
+if (state.changed) return false;
 state.isClicked ||= activates(target, hit) || isWithin(target, hit) || !isHere(target);
 return state.isClicked;
 };
@@ -995,15 +987,17 @@ const pressReady = async ({ x, y }) => {
 await nextFrame();
 const state = globalThis.continuityGuard;
 const hit = deepestAt(x, y);
-return { isReady: Boolean(state && hit) && !isForeignFrame(hit) && activates(state.target, hit) };
+return { isReady: Boolean(state && hit) && !isForeignFrame(hit) && activates(state.target, hit) && changeOfExpected() === null };
 };
 const pointReady = async ({ x, y }) => {
 await nextFrame();
 const hit = deepestAt(x, y);
 if (!hit) return { reason: "outside" };
 if (isForeignFrame(hit)) return { reason: "other_origin" };
-globalThis.continuityTarget = hit;
-guard(hit);
+const judged = globalThis.continuityJudgedPoint ?? null;
+if (judged && (!isHere(judged) || !activates(judged, hit) || changeOfExpected() !== null)) return { isReady: false };
+globalThis.continuityTarget = judged ?? hit;
+guard(judged ?? hit);
 return { isReady: true };
 };
 const pressOutcome = () => {
@@ -1018,7 +1012,9 @@ const clickOutcome = () => {
 const state = globalThis.continuityGuard;
 const { outcome } = pressOutcome();
 globalThis.continuityReport?.();
+globalThis.continuityJudgedPoint = null;
 state?.end();
+if (state?.changed) return { outcome: "changed", changed: state.changed };
 return { outcome: outcome === "hit" && !state.isClicked ? "diverted" : outcome };
 };
 const describeElement = (element) => ({ type: typeOfElement(element), label: labelOf(element, typeOfElement(element), attributeNames(element)) });
@@ -1082,10 +1078,12 @@ return [...all(rootNodeOf(field), BUTTONS)]
 };
 const clickTargetOf = (element) =>
 visible(element) && boxOf(element).width >= 1 ? element : (visibleLabel(element) ?? element);
-const attempt = async ({ locator, purpose, isGuarded, isSubmit }) => {
+const attempt = async ({ locator, purpose, isGuarded, isSubmit, expected = null }) => {
 const found = locator ? search(locator, purpose, isSubmit) : defaultSubmit();
 if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates, isFinal: found.isFinal };
 const { element, score, by, matched } = found.chosen;
+const changed = differenceFrom(locator, expected, element) ?? changeOfExpected();
+if (changed) return { outcome: "changed", changed, isFinal: true };
 const match = { ...describeElement(element), score, by, matched, equals: found.equals };
 const clickTarget = clickTargetOf(element);
 const point = purpose === "any" ? {} : await clickPointOf(clickTarget);
@@ -2011,6 +2009,9 @@ const isHovered = () => ({ isHovered: matches(clickTargetOf(target()), ":is(:hov
 const focusForKeys = (locator) => {
 const { element = deepActiveElement() ?? rootOf(document), problem } = locator ? referenced(locator) : {};
 if (problem) return { problem };
+expectJudged(element, locator);
+const changed = changeOfExpected();
+if (changed) return { problem: "changed", changed };
 if (!element) return { focus: "page", url: location.href, node: "" }; // the document is being written: keys go to the page
 if (locator && deepActiveElement() !== element) {
 element.focus();
@@ -2159,6 +2160,145 @@ notices: noticesShown(),
 lines: [...piecesShown().values()].filter(Boolean).slice(0, MAX_TEXTS_SHOWN).map((text) => ({ text: shorten(text, 300), kind: ERROR_WORDS.test(text) ? "error" : "" })),
 isPending: isBusy() || loadersShown() > 0 || [...piecesShown().values()].some((text) => LOADING_LINE.test(text)),
 };
+};
+const nodes = (globalThis.continuityNodes ??= { names: new WeakMap(), elements: new Map(), judged: new Map() });
+const nameOfNode = (element) => {
+if (!nodes.names.has(element)) {
+const name = crypto.getRandomValues(new Uint32Array(4)).join("-");
+nodes.names.set(element, name);
+nodes.elements.set(name, new WeakRef(element));
+}
+return nodes.names.get(element);
+};
+const nodeNamed = (name) => nodes.elements.get(name)?.deref() ?? null;
+const MAX_SUBMISSIONS = 5;
+const MAX_NAME = 300;
+const NUMBERS = /\p{Nd}+(?:[.,:]\p{Nd}+)*/gu;
+const MONEY = /\p{Sc}|\b(usd|eur|gbp|chf|jpy|cny|rmb|inr|aud|cad|dollars?|euros?)\b|[元円원₽]/iu;
+const withNumbersAlike = (text) => (MONEY.test(text) ? text : text.replace(NUMBERS, "0"));
+const withoutFragment = (address, element) => {
+const url = URL.parse(address, baseOf(element));
+if (!url) return "";
+url.hash = "";
+return url.href;
+};
+const addressOfDocument = (element) => withoutFragment(viewOf(documentOf(element)).location.href, element);
+const submissionOf = (form, submitter) => {
+const given = (name) => (submitter && attr(submitter, `form${name}`)) ?? attr(form, name) ?? "";
+return {
+by: submitter ? labelOf(submitter, typeOfElement(submitter), attributeNames(submitter)) : "",
+method: (given("method") || "get").toLowerCase(), action: given("action") ? withoutFragment(given("action"), form) : addressOfDocument(form),
+};
+};
+const submittersIn = (element) => [element, shadowOf(element)].filter(Boolean).flatMap((root) => [...all(root, "button,input")]).filter(submitsForm);
+const submittersOf = (element) => {
+for (let node = element; node; node = renderedAround(node)) {
+if (nodeKind(node) !== ELEMENT) continue;
+if (submitsForm(node)) return [node];
+if (tagOf(node) === "label" && node.control && submitsForm(node.control)) return [node.control];
+}
+return submittersIn(element);
+};
+const submittedByEnter = (element) => {
+if (tagOf(element) !== "input" || ["button", "reset", "submit", "image", "file"].includes(element.type)) return null;
+const { form } = element;
+return form ? [submissionOf(form, [...all(rootNodeOf(form), "button,input")].find((one_) => submitsForm(one_) && one_.form === form))] : [];
+};
+const submissions = (element, way) => {
+if (way === "set") return [];
+const byEnter = way === "enter" ? submittedByEnter(element) : null;
+return byEnter ?? submittersOf(element).slice(0, MAX_SUBMISSIONS).map((submitter) => submissionOf(submitter.form, submitter));
+};
+const isSentByEnter = (element, way) => way === "enter" && isTextField(element) && tagOf(element) !== "select" && tagOf(element) !== "textarea";
+const factsOf = (element, way) => {
+const control = hiddenControlOf(element) ?? element;
+const type = typeOfElement(control);
+const link = closest(element, "a[href],area[href]");
+const isNamedByText = matches(control, "a,button,summary,label,[role]") && !isTextField(control);
+return {
+role: kindWord(control, type), name: labelOf(control, type, attributeNames(control)) || (isTextField(control) ? textBefore(control) : ""),
+text: isNamedByText ? lineOfText(control, MAX_NAME) : "", submits: submissions(element, way), sends: isSentByEnter(element, way),
+link: link ? withoutFragment(attr(link, "href"), link) : "", frame: addressOfDocument(element), page: withoutFragment(location.href, document),
+};
+};
+const stable = (facts) => ({ ...facts, name: withNumbersAlike(facts.name), text: withNumbersAlike(facts.text) });
+const changeOf = (element) => {
+const judged = nodes.judged.get(nameOfNode(element));
+if (!judged) return { role: ["not judged", ""] };
+const facts = factsOf(element, judged.way);
+const [before, after] = [stable(judged.facts), stable(facts)];
+const differing = Object.keys(after).filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
+return differing.length ? Object.fromEntries(differing.map((name) => [name, [judged.facts[name], facts[name]]])) : null;
+};
+const expectJudged = (element, locator) => { globalThis.continuityExpected = locator?.compares ? element : null; };
+const differenceFrom = (locator, expected, element) => {
+const isSearched = locator === null || locator.mode === "semantic" || locator.mode === "selector";
+expectJudged(element, isSearched ? expected : locator);
+const { node } = (isSearched && expected) || {};
+return node && node !== nameOfNode(element) ? { element: [nodes.judged.get(node)?.facts.name ?? "", labelOf(element, typeOfElement(element), attributeNames(element))] } : null;
+};
+const changeOfExpected = () => (globalThis.continuityExpected ? changeOf(globalThis.continuityExpected) : null);
+const expectedChange = () => ({ changed: changeOfExpected() });
+const linesOf = (element) => {
+const secrets = findSecrets(findRoots(document).map(({ root }) => root));
+const clickId = clickIds.ids.get(element);
+const line = masked(elementWords(element, secrets), secrets.values).toWellFormed();
+return { line: clickId ? `[${clickId}] ${line}` : line, secrets };
+};
+const judgedElement = (element, way) => {
+const facts = factsOf(element, way);
+nodes.judged.set(nameOfNode(element), { way, facts });
+const { line, secrets } = linesOf(element);
+const shown = JSON.parse(JSON.stringify(facts, (key, value) => (typeof value === "string" ? masked(value, secrets.values).toWellFormed() : value)));
+return { outcome: "judged", node: nameOfNode(element), line, facts: shown, stable: stable(shown), title: titleOf(document), isSecret: fieldInfo(element).isSecret };
+};
+const usedAt = ({ x, y }) => {
+const hit = deepestAt(x, y);
+for (let node = hit; node; node = renderedAround(node)) if (nodeKind(node) === ELEMENT && matches(node, USABLE)) return node;
+return hit;
+};
+const asFound = (element, reason) => (element ? { chosen: { element } } : { reason, candidates: [] });
+const FINDERS = {
+point: ({ point }) => asFound(usedAt(point), "outside"),
+keys: ({ locator }) => {
+if (!locator) return asFound(deepActiveElement() ?? rootOf(document), "no_match");
+const { element, problem } = referenced(locator);
+return { ...asFound(element, problem), isFinal: problem === "two_elements" || problem === "gone" };
+},
+};
+const judgeOnce = (request) => {
+const { locator, purpose, way, to, isSubmit } = request;
+const { chosen, reason, candidates, isFinal, key } = FINDERS[purpose] ? FINDERS[purpose](request)
+: locator ? search(locator, purpose, isSubmit) : defaultSubmit();
+if (!chosen) return { outcome: reason === "bad_xpath" ? "bad_selector" : "missing", reason, candidates, isFinal };
+const destination = to ? referenced(to) : {};
+if (destination.problem) return { outcome: "missing", reason: destination.problem, candidates: [], isFinal: destination.problem !== "no_match" };
+const judged = judgedElement(chosen.element, key ? "enter" : way);
+return { ...judged, to: destination.element ? { node: nameOfNode(destination.element), line: linesOf(destination.element).line } : null };
+};
+const judge = async (request) => {
+const deadline = now() + request.timeoutMs;
+try {
+for (;;) {
+const answer = judgeOnce(request);
+if (answer.outcome === "judged" || answer.isFinal || now() >= deadline) return answer;
+await sleep(Math.min(100, Math.max(1, deadline - now())));
+}
+} catch (error) {
+if (error instanceof DOMException && error.name === "SyntaxError") return { outcome: "bad_selector" };
+throw error;
+}
+};
+const expectAt = ({ node, compares, x, y }) => {
+const element = nodeNamed(node);
+if (!element || !isHere(element)) return { problem: "gone" };
+const hit = deepestAt(x, y);
+if (!hit || !activates(element, hit)) return { problem: "moving" };
+expectJudged(element, { compares });
+const changed = changeOfExpected();
+if (changed) return { problem: "changed", changed };
+globalThis.continuityJudgedPoint = element; // for pointReady
+return {};
 };
 const SET_TYPES = new Set(["date", "time", "datetime-local", "month", "week", "color", "range"]);
 const YES = new Set(["true", "on", "yes", "y", "1", "checked", "selected", "是", "对", "选中", "勾选", "开", "同意"]);
@@ -2314,7 +2454,7 @@ const busy = () => ({ busy: isBusy() });
 const COMMANDS = {
 index, observe, markup, domClick, domType, domEnter, fingerprint, locate, pressReady, pointReady, pressReport, clickOutcome, focus, setValue, chooseOption, needsClick, reachTarget, shownValue, refusedFields, shownForm,
 scroll, findText, waitForText, shownState, shownChange, watchTexts, busy, drawNumbers, eraseNumbers, selectOptions, hoverPoint, isHovered, focusForKeys, keysReady, dragDestination,
-dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
+judge, expectAt, expectedChange, dropPoint, watchDrag, pressOutcome, htmlDrag, dragOutcome, domHover, domKey, domDrag,
 };
 const NEEDS_TARGET = new Set([
 "domClick", "domType", "domEnter", "focus", "setValue", "chooseOption", "needsClick", "reachTarget", "shownValue",

@@ -1,0 +1,71 @@
+"""Judge which element of a page a call uses, before policy and people decide on the call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from runners.actions.catalogue import ACTIONS
+from runners.actions.judged import (
+    CLICK_ELEMENT,
+    FILL_FIELD,
+    SUBMIT_FORM,
+    JudgedElement,
+    JudgeRequest,
+    judge_request,
+)
+from runners.browser.parameters import LOCATE_MS, Locator
+from runners.errors import InvalidTarget
+from runners.tools.base import ToolContext
+
+_TOOLS = frozenset({CLICK_ELEMENT, SUBMIT_FORM, FILL_FIELD})
+
+
+def request_for(tool: str, args: Mapping[str, Any]) -> JudgeRequest | None:
+    """Return which element a call uses; None for a tool that uses none.
+
+    Raises:
+        InvalidTarget: The arguments are not valid.
+    """
+    try:
+        if tool in _TOOLS:
+            return _of_tool(tool, args)
+        if tool in ACTIONS:
+            checked = ACTIONS[tool].parameters.model_validate(dict(args))
+            return judge_request(tool, checked.model_dump(mode="json", by_alias=True))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InvalidTarget(f"{where}: {first['msg']}"[:300], details={"effect": "none"}) from None
+    return None
+
+
+def _of_tool(tool: str, args: Mapping[str, Any]) -> JudgeRequest:
+    given = args.get("locator")
+    timeout = args.get("timeoutMs")
+    return JudgeRequest(
+        tab_id=None,
+        locator=None if given is None else Locator.model_validate(given).model_dump(),
+        purpose="field" if tool == FILL_FIELD else "clickable",
+        way="set" if tool == FILL_FIELD else "click",
+        locate_ms=LOCATE_MS if timeout is None else int(timeout),
+        will_submit=tool == SUBMIT_FORM,
+    )
+
+
+async def judge_element(request: JudgeRequest, ctx: ToolContext) -> JudgedElement:
+    """Return what the page says of the element that a call uses; nothing is done to the page.
+
+    Raises:
+        ToolFailed: There is no such element, or no such page; details.effect is `none`.
+    """
+    # Imported here so that processes that execute no steps load neither browsers nor models.
+    if ctx.plugin is not None:
+        from runners.invocation.own_browser import judge_in_own_browser
+
+        return await judge_in_own_browser(request, ctx, ctx.plugin)
+    from runners.browser.action_support.judge import judge_on_page
+
+    return await judge_on_page(request, ctx)
