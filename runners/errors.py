@@ -4,6 +4,7 @@
     ├── InvalidTarget         the URL or argument cannot be used (INVALID_PARAMETER)
     ├── AddressNotAllowed     the caller's trust level does not allow the address
     ├── ElementNotFound       no element matches the locator
+    │   └── ElementChanged    the element is not as it was judged
     ├── NavigationTimeout     the page did not load in time
     │   └── ConditionNotMet   the condition that the caller waits for did not become true
     │       └── NothingSent   and the submit before it caused nothing
@@ -85,6 +86,13 @@ class ElementNotFound(ToolFailed):
     code = "ELEMENT_NOT_FOUND"
     retryable = True
     recovery = "Read the page again, then retry; change the selector or the words if necessary."
+
+
+class ElementChanged(ElementNotFound):
+    """The element is not as it was judged; details.changed has what differs, before and after."""
+
+    retryable = False
+    recovery = "Look at the page again, and decide anew on what to do."
 
 
 class NavigationTimeout(ToolFailed):

@@ -32,13 +32,14 @@ from runners.actions.catalogue import (
     UPLOAD,
     Action,
 )
-from runners.actions.judged import JudgedElement, JudgeRequest
+from runners.actions.judged import CHANGED, JudgedElement, JudgeRequest
 from runners.actions.own_pages import refuse_own_page
 from runners.actions.parameters import BrowserUpload, TaskStart
 from runners.actions.readability import is_inline
 from runners.actions.uploaded_files import read_files
 from runners.errors import (
     AddressNotAllowed,
+    ElementChanged,
     ElementNotFound,
     InvalidTarget,
     NavigationFailed,
@@ -291,6 +292,8 @@ def _failure(action: Action, error: Mapping[str, Any]) -> ToolFailed:
         return ToolFailed(message or f"The browser refused {action.name}.", details=details)
     if kind is failures.CdpUnavailable and details.get("effect") == "unknown":
         kind = failures.CdpLost
+    if kind is ElementNotFound and details.get("reason") == CHANGED:
+        kind = ElementChanged
     recovery = _UNREACHABLE if kind is NavigationFailed else None
     message = message or f"{action.name} failed in the browser."
     return kind(message, details=details, recovery=recovery)

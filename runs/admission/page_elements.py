@@ -24,7 +24,7 @@ from runners.actions.judged import (
     expected_element,
     is_judged,
 )
-from runners.errors import ElementNotFound
+from runners.errors import ElementChanged
 from runners.own_browsers import is_own_browser
 from runs.admission.shown_page import is_secret_field
 
@@ -134,7 +134,7 @@ def _shown_before(decision_id: int) -> dict[str, str]:
     return {name: str(args[name]) for name in FACTS if name in args}
 
 
-def changed_too_often(judged: JudgedElement, superseded: int | None) -> ElementNotFound:
+def changed_too_often(judged: JudgedElement, superseded: int | None) -> ElementChanged:
     """Return the failure for an element that changed after each confirmation."""
     before = {} if superseded is None else _shown_before(superseded)
     shown = judged.shown()
@@ -143,7 +143,7 @@ def changed_too_often(judged: JudgedElement, superseded: int | None) -> ElementN
         for name in FACTS
         if before.get(name, "") != shown.get(name, "")
     }
-    return ElementNotFound(
+    return ElementChanged(
         f"The element changed each time that the call was confirmed: {changed}."[:1000],
         details={"reason": CHANGED, "changed": changed, "effect": "none"},
     )

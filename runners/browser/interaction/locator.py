@@ -18,7 +18,13 @@ from runners.actions.judged import CHANGED, ExpectedElement, describe_change
 from runners.browser.errors import ContextLost
 from runners.browser.parameters import ElementReference, Locator, Purpose, SearchButton
 from runners.browser.session.tab import Tab
-from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, ToolFailed
+from runners.errors import (
+    ElementChanged,
+    ElementNotFound,
+    InvalidTarget,
+    NavigationTimeout,
+    ToolFailed,
+)
 
 ElementLocator = Locator | ElementReference | SearchButton
 ANSWER_SECONDS = 6.0  # for the page's answer, in addition to the time in which it may search
@@ -172,11 +178,11 @@ def _as_request(expected: ExpectedElement | None) -> dict[str, Any] | None:
 
 def element_changed(
     reference: object, changed: Mapping[str, Any], *, effect: str = "none"
-) -> ElementNotFound:
+) -> ElementChanged:
     """Return the failure for an element that is not as it was judged."""
     differences = describe_change(changed)
     text = "; ".join(f"{name}: “{old}”, now “{new}”" for name, (old, new) in differences.items())
-    return ElementNotFound(
+    return ElementChanged(
         f"The element for {reference or 'the submit'} is not as it was judged: {text}."[:1000],
         details={"reason": CHANGED, "changed": differences, "effect": effect},
     )
