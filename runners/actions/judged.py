@@ -35,7 +35,7 @@ _LIKE = {
 }
 
 
-class Submission(Closed):
+class SubmittedForm(Closed):
     """What submits a form, and to where."""
 
     by: StrictStr
@@ -55,7 +55,7 @@ class ElementFacts(Closed):
     role: StrictStr
     name: StrictStr
     text: StrictStr
-    submits: tuple[Submission, ...]
+    submits: tuple[SubmittedForm, ...]
     sends: bool
     link: StrictStr
     frame: StrictStr
@@ -107,7 +107,7 @@ class JudgedElement(Closed):
         if self.to:
             fields["toElement"] = self.to.line
         if facts.submits:
-            fields["submits"] = "; ".join(_submission_text(one) for one in facts.submits)
+            fields["submits"] = "; ".join(_submitted_text(one) for one in facts.submits)
         if facts.link:
             fields["link"] = without_query(facts.link)
         if facts.frame != facts.page:
@@ -252,8 +252,8 @@ def without_query(address: str) -> str:
     return shown + (MASKED_QUERY if parts.query else "")
 
 
-def _submission_text(submission: Submission) -> str:
-    return f"{submission.method.upper()} {without_query(submission.action)}"
+def _submitted_text(form: SubmittedForm) -> str:
+    return f"{form.method.upper()} {without_query(form.action)}"
 
 
 def describe_change(changed: Mapping[str, Any]) -> dict[str, list[str]]:
