@@ -61,11 +61,24 @@ async def judge_element(request: JudgeRequest, ctx: ToolContext) -> JudgedElemen
     Raises:
         ToolFailed: There is no such element, or no such page; details.effect is `none`.
     """
-    # Imported here so that processes that execute no steps load neither browsers nor models.
+    # Imported here so that processes that use no person's browser load none of its models.
     if ctx.plugin is not None:
         from runners.invocation.own_browser import judge_in_own_browser
 
         return await judge_in_own_browser(request, ctx, ctx.plugin)
-    from runners.browser.action_support.judge import judge_on_page
+    return await _judge_on_page(request, ctx)
 
-    return await judge_on_page(request, ctx)
+
+async def _judge_on_page(request: JudgeRequest, ctx: ToolContext) -> JudgedElement:
+    # Imported here so that processes that execute no steps load no browser.
+    from runners.browser.action_support.task_tab import check_page_address, task_tab
+    from runners.browser.interaction.judge import judge_on_tab
+    from runners.browser.interaction.run_tab import lease_run_tab
+
+    if request.tab_id is None:
+        async with lease_run_tab(ctx) as tab:
+            return await judge_on_tab(tab, request)
+    async with task_tab(ctx, request.tab_id) as task:
+        judged = await judge_on_tab(task.tab, request, task.picture_scale)
+    check_page_address(judged.facts.frame, ctx)
+    return judged

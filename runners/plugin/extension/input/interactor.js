@@ -65,6 +65,7 @@ export class Interactor {
     let answer;
     try {
       answer = await this.run("expectAt", { node: this.judged.node, compares: Boolean(this.judged.compares), x, y });
+      if (!answer.problem && !(await this.run("pointReady", { x, y })).isReady) answer = { problem: "moving" };
     } catch (error) {
       throw error instanceof ContextLost ? movedAway() : error;
     }
