@@ -55,7 +55,7 @@ def test_a_run_is_submitted_followed_and_exported(reader: Reader, page_server: P
     of_run = {**reader.env, "RUN_ID": submitted["runId"]}
     waited, _, streamed = run(follow.partition("\n")[2], of_run).partition("retry: ")
     assert json.loads(waited.strip())["status"] == "succeeded"
-    assert "event: run.succeeded" in streamed
+    assert '"type":"run.succeeded"' in streamed
     assert submitted["runId"] in run(reader.block("verify_audit"), of_run)
 
 
