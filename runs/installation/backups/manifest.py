@@ -97,8 +97,10 @@ def check_backup(folder: Path) -> Manifest:
     """Verify the hash of every file of a backup, and return its manifest.
 
     Raises:
-        BackupError: A file is missing or has changed; the message names the first.
+        BackupError: A file is missing, has changed, or is a link or a special file; the message
+            names the first.
     """
+    _refuse_links(folder)
     manifest = read_manifest(folder)
     for path, wanted in manifest.files.items():
         if _measured(folder / path) != wanted:
@@ -115,6 +117,19 @@ def check_backup(folder: Path) -> Manifest:
             f" {manifest.blobs or 0} of {manifest.blob_bytes}."
         )
     return manifest
+
+
+def _refuse_links(folder: Path) -> None:
+    """Refuse a backup that has other than folders and regular files, before anything is opened.
+
+    Links could lead a restore, which root may run, to files that are not of the backup.
+    """
+    for parent, folders, names in os.walk(folder):
+        for path in (Path(parent) / name for name in (*folders, *names)):
+            if path.is_symlink():
+                raise BackupError(f"{path} is a link; a backup has none. Nothing was changed.")
+            if not (path.is_dir() or path.is_file()):
+                raise BackupError(f"{path} is no regular file. Nothing was changed.")
 
 
 def list_blobs(folder: Path) -> Iterator[Path]:

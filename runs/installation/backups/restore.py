@@ -164,7 +164,8 @@ def _replace(
     for path in manifest.files:
         if path.partition("/")[0] in FOLDERS or (path == "keys" and keys):
             with (folder / path).open("rb") as source:
-                write_file(source, home / path)
+                if write_file(source, home / path) != manifest.files[path]:
+                    raise BackupError(f"{folder / path} has changed since it was checked.")
     database.load(folder)  # last: until then the previous database is untouched, or moved aside
 
 
