@@ -23,7 +23,8 @@ from artifacts.chunks import is_text, read_chunk
 from artifacts.selectors import artifact_briefs_of
 from decisions.errors import InvalidInput
 from decisions.identity.principals import Principal
-from mcp_server.protocol.run_answers import concise_run
+from mcp_server.protocol.run_answers import concise_run, fenced_events
+from runners.actions.untrusted_page import fence_quotes
 from runs.queries import runs as queries_runs
 from runs.queries.run_lists import list_runs
 
@@ -85,7 +86,7 @@ def _run(run: Mapping[str, Any]) -> types.Resource:
         uri=f"continuity://runs/{run['runId']}",
         name=run["runId"],
         title=f"{run.get('subject') or run['templateId']}: {run['status']}",
-        description=str(summary)[:300] or None,
+        description=fence_quotes(str(summary)[:300]) or None,
         mime_type=JSON,
         annotations=_modified(run["updatedAt"]),
     )
@@ -134,7 +135,7 @@ def _read_events(principal: Principal, uri: str, run_id: str, after: int) -> Con
         limit=1000,
         max_bytes=settings.MCP_ANSWER_BYTES,
     )
-    contents: Contents = [_json(uri, page)]
+    contents: Contents = [_json(uri, fenced_events(page))]
     if not page["terminal"]:
         more = f"continuity://runs/{run_id}/events?after={page['lastSeq']}"
         contents.append(_next_part(more, f"Later events: {more}"))

@@ -18,6 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from decisions.errors import NotFound, Refused, as_dict
 from decisions.unexpected_errors import log_unexpected
+from runners.actions.untrusted_page import fence_error
 
 RESOURCE_NOT_FOUND = -32002  # the error code in protocol versions that have a handshake
 RefusalAsDict = Callable[[Refused], Mapping[str, Any]]
@@ -32,7 +33,8 @@ def refusal_result(
     refused: Refused, *, refusal_as_dict: RefusalAsDict = as_dict
 ) -> types.CallToolResult:
     """Return a refusal as a tool error, in our common error shape or in that of the tool's seed."""
-    return types.CallToolResult(content=[_json(refusal_as_dict(refused))], is_error=True)
+    body = fence_error(refusal_as_dict(refused))
+    return types.CallToolResult(content=[_json(body)], is_error=True)
 
 
 def internal_error_result(

@@ -1,6 +1,7 @@
 """Runs as MCP answers them: the Run object of S0 in fewer bytes, since a model reads all of it.
 
-REST returns runs, and the run's artifact stores its result, in full.
+REST returns runs, and the run's artifact stores its result, in full. What pages and files may have
+written stands between marks (runners/actions/untrusted_page.py).
 """
 
 from __future__ import annotations
@@ -8,6 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from runners.actions.untrusted_page import (
+    BEGIN,
+    END,
+    fence_error,
+    fence_quotes,
+    fence_value,
+)
 from runs.task_templates.page_texts import has_sections
 from runs.task_templates.registry import get_template
 
@@ -33,7 +41,38 @@ def concise_run(run: Mapping[str, Any]) -> dict[str, Any]:
     template = get_template(run.get("templateId", ""))
     if run.get("result") is not None and template is not None:
         shown["result"] = _concise(run["result"], template.result_schema)
-    return shown
+    return _fenced(shown)
+
+
+def fenced_events(page: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a page of a run's events with what their data has of pages between marks."""
+    events = [{**event, "data": fence_value(event["data"])} for event in page["events"]]
+    return {**page, "events": events}
+
+
+def fenced_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that `fence_object` returns."""
+    marks = {name: {"type": "string"} for name in (BEGIN, END)}
+    return {**schema, "properties": {**schema["properties"], **marks}}
+
+
+def _fenced(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run with what pages and files may have written of it between marks."""
+    fenced = dict(run)
+    if run.get("result"):
+        fenced["result"] = fence_value(run["result"])
+    if run.get("error"):
+        fenced["error"] = fence_error(run["error"])
+    if run.get("waitingFor"):
+        fenced["waitingFor"] = {
+            name: fence_quotes(value) if isinstance(value, str) else value
+            for name, value in run["waitingFor"].items()
+        }
+    if run.get("warnings"):
+        fenced["warnings"] = [fence_quotes(warning) for warning in run["warnings"]]
+    if run.get("resultSummary"):
+        fenced["resultSummary"] = fence_quotes(run["resultSummary"])
+    return fenced
 
 
 def _concise_error(error: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,7 +101,7 @@ def brief_run(run: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]
     if _repeats_error(run):
         del brief["resultSummary"]
     failed = list(_failed_items(run.get("result") or {}))[:_FAILED_MAX]
-    return brief | {"failedItems": failed} if failed else brief
+    return _fenced(brief | {"failedItems": failed} if failed else brief)
 
 
 def _failed_items(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -74,7 +113,7 @@ def _failed_items(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 "item": number,
                 "url": item.get("url") or "",
                 "errorCode": error.get("errorCode", ""),
-                "message": error.get("message", ""),
+                "message": fence_quotes(str(error.get("message", ""))),
             }
 
 

@@ -22,7 +22,7 @@ from decisions.validation.json_schema import schema_of
 from mcp_server.tools.changed_lines import changed_lines
 from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema, readable
 from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, TASK_START, Action
-from runners.actions.untrusted_page import fence_page, split_result
+from runners.actions.untrusted_page import fence_error, fence_page, split_result
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_actions
 from runs.direct_calls.browser_actions import ActionOutcome, perform_action
@@ -166,7 +166,7 @@ def _answer(
     page = outcome["result"] if is_observation else outcome.get("page")
     answer, of_page = split_result({} if is_observation else _shown(outcome))
     if not outcome["ok"]:
-        answer = {**outcome["error"], **answer, "sessionId": done.session_id}
+        answer = {**fence_error(outcome["error"]), **answer, "sessionId": done.session_id}
     if name == TASK_START.name:
         answer["sessionId"] = done.session_id
     texts = [orjson.dumps(answer).decode()] if answer else []

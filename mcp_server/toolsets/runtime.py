@@ -11,9 +11,15 @@ from django.conf import settings
 from artifacts.api.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
 from artifacts.chunks import read_chunk
 from decisions.infra.threads import in_thread
-from mcp_server.protocol.run_answers import brief_run, concise_run
+from mcp_server.protocol.run_answers import (
+    brief_run,
+    concise_run,
+    fenced_events,
+    fenced_schema,
+)
 from mcp_server.tools.registry import McpTool, McpToolCall
 from mcp_server.tools.waiting_runs import wait_with_person
+from runners.actions.untrusted_page import fence_object
 from runs.api import contract
 from runs.direct_calls.run_messages import message_of_run
 from runs.queries import page_reader, runs, templates
@@ -102,7 +108,7 @@ async def subscribe_task_run_events(call: McpToolCall) -> dict[str, Any]:
         run = await in_thread(runs.get_run, principal=call.principal, run_id=run_id)
         await call.progress(run["progress"]["doneSteps"], run["progress"]["totalSteps"], message)
 
-    return await long_poll.wait_events(
+    page = await long_poll.wait_events(
         principal=call.principal,
         run_id=run_id,
         after=arguments["after"],
@@ -111,6 +117,7 @@ async def subscribe_task_run_events(call: McpToolCall) -> dict[str, Any]:
         wait_s=_wait_s(call),
         progress=report_steps,
     )
+    return fenced_events(page)
 
 
 async def wait_task_run(call: McpToolCall) -> dict[str, Any]:
@@ -132,9 +139,10 @@ async def answer_task_run(call: McpToolCall) -> dict[str, Any]:
 
 async def read_page_content(call: McpToolCall) -> dict[str, Any]:
     """Return the requested parts of a stored result."""
-    return await in_thread(
+    read = await in_thread(
         page_reader.read_page_content, principal=call.principal, call=call.arguments
     )
+    return fence_object(read)
 
 
 def _wait_s(call: McpToolCall, default_ms: int = 0) -> float:
@@ -237,12 +245,11 @@ TOOLS = (
             "Read only the parts you need of the pages that a run read: outline lists pages and"
             " headings; sections (heading words or indexes), item (one page) and grep (RE2"
             " pattern) select text, and can be combined: outline or grep of some sections only."
-            " Texts are Markdown: links are [text](address), table rows | a | b |, the definition"
-            " of a term the indented line after it. Continue with offset = nextOffset if there is"
-            " one."
+            " Texts are Markdown: links are [text](address), table rows | a | b |. Continue with"
+            " offset = nextOffset."
         ),
         input_schema=page_reader.READ_PAGE_CONTENT_INPUT,
-        output_schema=page_reader.READ_PAGE_CONTENT_OUTPUT,
+        output_schema=fenced_schema(page_reader.READ_PAGE_CONTENT_OUTPUT),
         handler=read_page_content,
         read_only=True,
         idempotent=True,

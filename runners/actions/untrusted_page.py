@@ -1,4 +1,7 @@
-"""Mark page content for a model: it stands between two lines that it cannot imitate."""
+"""Mark content of pages and files for a model: it stands between two marks that it cannot imitate.
+
+The agent's prompt and MCP mark what they hand to a model; REST returns it as it is.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,13 @@ import orjson
 
 TAG = "untrusted-page"
 FENCED = "untrusted"  # the field of a result with what stands between the fence lines
+# Fields of an object whose other fields stand between them, in this order or sorted by name.
+BEGIN, END = f"!<{TAG}>", f"~</{TAG}>"
 _MARK = re.compile(rf"<(\s*/?\s*{TAG})", re.IGNORECASE)
+_QUOTE = re.compile('[“"]')  # the texts of this program have the words of a page in quotes
+_WORDS = re.compile(r"\s|[^\x00-\x7f]")
+# Fields of an error's details that have words of a page, be it one.
+_OF_PAGE = frozenset({"options", "candidates", "coveredBy", "field", "title", "shown", "changing"})
 # Fields whose texts are this program's own, or addresses. What another field has in words, a page
 # may have written.
 _OWN = frozenset(
@@ -37,8 +46,50 @@ def fence_page(text: str, url: str = "") -> str:
     """Return the text of a page between fence lines; the same marks in it are made harmless."""
     address = re.sub(r"[\s\"<>]", "", url)
     attribute = f' url="{address}"' if address else ""
-    harmless = _MARK.sub(r"&lt;\1", text)
-    return f"<{TAG}{attribute}>\n{harmless}\n</{TAG}>"
+    return f"<{TAG}{attribute}>\n{_harmless(text)}\n</{TAG}>"
+
+
+def fence_value(value: Any) -> Any:
+    """Return a JSON value with its texts between marks: an object keeps its fields, and its first
+    and its last field are the marks. A value without words is returned as it is.
+    """
+    if isinstance(value, str):
+        return fence_page(value) if _WORDS.search(value) else value
+    if not has_words(value):
+        return value
+    return fence_object(value if isinstance(value, Mapping) else {"values": value})
+
+
+def fence_object(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with its fields between the fields BEGIN and END; the same marks in its
+    texts are made harmless.
+    """
+    return {BEGIN: "", **_harmless(value), END: ""}
+
+
+def fence_quotes(text: str) -> str:
+    """Return a text of this program, between fence lines if it quotes a page."""
+    return fence_page(text) if _QUOTE.search(text) else text
+
+
+def fence_error(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an error {message, details, …} with what it quotes of a page between marks."""
+    fenced = dict(error)
+    if isinstance(message := error.get("message"), str):
+        fenced["message"] = fence_quotes(message)
+    details = error.get("details")
+    if isinstance(details, Mapping) and (_OF_PAGE & details.keys() or has_words(details)):
+        fenced["details"] = fence_object(details)
+    return fenced
+
+
+def has_words(value: Any) -> bool:
+    """Return whether a JSON value has a text that is more than a name, a number or an address."""
+    if isinstance(value, Mapping):
+        return any(has_words(each) for pair in value.items() for each in pair)
+    if isinstance(value, list | tuple):
+        return any(map(has_words, value))
+    return isinstance(value, str) and _WORDS.search(value) is not None
 
 
 def fence_result(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,6 +120,15 @@ def close_fence(text: str) -> str:
     """Return the beginning of a text with the closing line of a fence that was cut off."""
     is_open = text.rfind(f"<{TAG}") > text.rfind(f"</{TAG}>")
     return f"{text}\n</{TAG}>" if is_open else text
+
+
+def _harmless(value: Any) -> Any:
+    """Return a JSON value whose texts have no mark."""
+    if isinstance(value, str):
+        return _MARK.sub(r"&lt;\1", value)
+    if isinstance(value, Mapping):
+        return {_harmless(name): _harmless(each) for name, each in value.items()}
+    return [_harmless(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _has_text(value: Any) -> bool:

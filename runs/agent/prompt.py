@@ -11,7 +11,7 @@ import orjson
 from django.conf import settings
 
 from runners.actions.catalogue import ACTIONS, OBSERVE
-from runners.actions.untrusted_page import close_fence, fence_result
+from runners.actions.untrusted_page import close_fence, fence_error, fence_result, fence_value
 from runners.llm.base import Image, LlmCall, Message, ToolSpec
 from runs.agent.history import HistoryMessage
 from runs.agent.journal_view import (
@@ -25,7 +25,7 @@ from runs.agent.journal_view import (
     turns_of,
 )
 from runs.agent.pages.observations import line_of, newest_observations, observation_message
-from runs.agent.tools import READ_RESULT
+from runs.agent.tools import AGENT_TOOLS, READ_RESULT
 from runs.models import Run
 
 SYSTEM = (
@@ -200,8 +200,11 @@ def result_of(
         output = dict(step.output or {})
         if "result" in output and call["name"] == OBSERVE.name:
             output["result"] = line_of(output["result"])
-        has_page_text = call["name"] in (*ACTIONS, READ_RESULT)
-        return result | (fence_result(output) if has_page_text else output)
+        if call["name"] in (*ACTIONS, READ_RESULT):
+            return result | fence_result(output)
+        if "result" in output and call["name"] not in AGENT_TOOLS:
+            output["result"] = fence_value(output["result"])
+        return result | output
     error = step.error or {"errorCode": "RUN_CANCELED", "message": "it was not made"}
     return result | {"ok": False, "error": error_for_model(error)}
 
@@ -237,7 +240,7 @@ def error_for_model(error: Mapping[str, Any]) -> dict[str, Any]:
         for name in ("message", "retryable", "recovery", "details", "hint")
         if error.get(name)
     }
-    return {"code": error.get("errorCode", "STEP_EXECUTION_FAILED"), **fields}
+    return {"code": error.get("errorCode", "STEP_EXECUTION_FAILED"), **fence_error(fields)}
 
 
 def schema_mismatch(completion: Mapping[str, Any]) -> str:
@@ -265,7 +268,7 @@ def fit_messages(messages: list[Message], size: int) -> list[Message]:
     replies = [n for n, message in enumerate(messages) if message.role == "assistant"]
     excess = sum(map(_size, messages)) - size
     for limit, spared in SHORTENINGS:
-        whole = {*results[len(results) - spared :], *(replies[-1:] if spared else ())}
+        whole = {*results[::-1][:spared], *(replies[-1:] if spared else ())}
         for number in (n for n in (*results, *replies) if n not in whole):
             if excess <= 0:
                 return messages

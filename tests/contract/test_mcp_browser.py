@@ -167,7 +167,7 @@ def test_an_action_that_needs_a_confirmation_waits_for_a_person(
     assert page_server.url("/form") in shown
     question = Run.objects.get(id=error["details"]["runId"]).waiting_for["question"]
     assert f'] button "Sign in" of the page Form, {page_server.url("/form")}' in question
-    assert error["message"].endswith(question)
+    assert error["message"].endswith(f"{question}\n</untrusted-page>")  # it names the element
     waiting = refused(browsing, "browser_observe")
     assert waiting["details"]["runId"] == error["details"]["runId"]
     assert "onBusy" not in waiting["recovery"]

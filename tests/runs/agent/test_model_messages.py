@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from decisions.validation.foreign_schema import ForeignSchema
+from runners.llm.base import Message
 from runners.tools.base import Effect
 from runs.agent.answer_check import verify_output
 from runs.agent.history import HistoryMessage
 from runs.agent.loop import next_step
-from runs.agent.prompt import WHOLE_RESULTS, build_messages
+from runs.agent.prompt import WHOLE_RESULTS, build_messages, fit_messages
 from runs.models import Run
 from runs.task_templates.base import StepView
 from runs.worker.worker import WorkerProcess
@@ -275,6 +276,17 @@ def test_the_latest_results_are_shortened_when_nothing_else_fits() -> None:
     messages = build_messages(INPUTS, journal, size=20_000)
     assert size(messages) <= 20_000
     assert [message.role for message in messages][2:] == ["assistant", "tool", "tool", "tool"]
+
+
+@pytest.mark.parametrize("turns", [1, 2, WHOLE_RESULTS - 1, WHOLE_RESULTS, WHOLE_RESULTS + 1])
+def test_the_newest_results_stay_whole_however_few_there_are(turns: int) -> None:
+    said = [Message("assistant", "I think. " * 100) for _ in range(turns)]
+    read = [Message("tool", json.dumps({"text": "x" * 1000})) for _ in range(turns)]
+    messages = [one for pair in zip(said, read, strict=True) for one in pair]
+    messages += [Message("assistant", "Now.")]
+    fitted = fit_messages(list(messages), size(messages) - turns * 200)
+    whole = [one for one in fitted if one.role == "tool" and one in read]
+    assert len(whole) >= min(turns, WHOLE_RESULTS)
 
 
 def test_a_shortened_page_result_keeps_its_artifact_id() -> None:
