@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.db.models.expressions import BaseExpression
@@ -26,11 +27,11 @@ from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.confirmations import ANSWERS, MAY_DECIDE, RENEW, decide
 from decisions.authorization.decision_pages import decision_page
+from decisions.authorization.request_lines import request_line, request_lines
 from decisions.errors import Refused
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind
 from decisions.presentation.formatting import (
     duration,
-    one_line,
     pretty_json,
     short_id,
     shorten,
@@ -207,6 +208,14 @@ class DecisionAdmin(ReadOnlyAdmin):
         parts = [part(request) for part in inbox_parts] if is_inbox(request) else []
         return super().changelist_view(request, {"inbox_parts": parts, **(extra_context or {})})
 
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """Return the list; each row has the line of its request beside those of the others."""
+        listed: ChangeList = super().get_changelist_instance(request)
+        lines = request_lines(listed.result_list)
+        for decision in listed.result_list:
+            decision.line = lines[decision.pk]
+        return listed
+
     def get_list_title(self, request: HttpRequest) -> str:
         """Return "Inbox" for the list of waiting decisions."""
         return str(INBOX_TITLE if is_inbox(request) else self.list_title)
@@ -252,13 +261,9 @@ class DecisionAdmin(ReadOnlyAdmin):
     @admin.display(description=_("Call or message"))
     def display_subject(self, decision: Decision) -> SafeString:
         """Return the tool call with its arguments, or the chat message."""
-        return format_html(
-            '<span class="cty-run"><b>{}</b><span class="cty-clip cty-dim">{}</span></span>',
-            title_of(decision),
-            visible(
-                one_line(decision.arguments, 80) if decision.tool else message_of(decision, 80)
-            ),
-        )
+        line = getattr(decision, "line", None) or request_line(decision)
+        html = '<span class="cty-run"><b>{}</b><span class="cty-request cty-dim">{}</span></span>'
+        return format_html(html, title_of(decision), line)
 
     @admin.display(description=_("Caller"))
     def display_caller(self, decision: Decision) -> SafeString:
@@ -351,6 +356,7 @@ def _page_context(decision: Decision) -> dict[str, Any]:
         "decision": decision,
         "title": _("Decision %(id)s") % {"id": decision.pk},
         "subject": title_of(decision),
+        "line": request_line(decision),
         "tab_title": tab_title(decision, state),
         "target": target_label(decision),
         "state": state_pill(decision),

@@ -21,6 +21,7 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmation_links import is_signed, is_signed_for_operators
 from decisions.authorization.confirmations import ANSWERS, MAY_DECIDE, decide
 from decisions.authorization.decision_pages import decision_page
+from decisions.authorization.request_lines import request_line
 from decisions.errors import Conflict
 from decisions.identity.principals import admin_id
 from decisions.models import AuditEntry, Confirmation, ConfirmationStatus
@@ -139,6 +140,7 @@ def _context(request: HttpRequest, confirmation: Confirmation) -> dict[str, obje
     return {
         "confirmation": confirmation,
         "decision": decision,
+        "line": request_line(decision),
         "waits": waits,
         "state": "expired" if is_overdue else confirmation.status,
         "page": decision_page(decision, request.GET.get("page", 1)) if waits else None,

@@ -130,7 +130,10 @@ def _message(viewer: Viewer, reader: ChangeReader) -> bytes:
 
 
 def _waiting_data(waiting: Waiting) -> dict[str, Any]:
-    rows = [{"key": row.key, "title": row.title, "url": _url(row)} for row in waiting.rows]
+    rows = [
+        {"key": row.key, "title": ": ".join(filter(None, (row.title, row.line))), "url": _url(row)}
+        for row in waiting.rows
+    ]
     return {"count": waiting.count, "rows": rows}
 
 

@@ -61,7 +61,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
     return {
         "may_see_runs": True,
         "live_ms": LIVE_MS,
-        "is_empty": not recent,
+        "is_empty": not recent and not decisions,
         "running": [
             _row(run, now) for run in _without_long_fields(running.filter(ready=True))[: ROWS * 2]
         ],

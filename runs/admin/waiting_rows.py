@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from decisions.admin.decisions import message_of, time_left, title_of
+from decisions.authorization.request_lines import request_lines
 from decisions.models import ConfirmationStatus, Decision
 from decisions.presentation.formatting import until
 from decisions.presentation.markdown import plain_text
@@ -38,7 +39,8 @@ def waiting_decisions(request: HttpRequest) -> list[dict[str, Any]]:
     decisions = list(pending[:ROWS])
     ids = [one.run_id for one in decisions if one.run_id]
     runs = Run.objects.only("id", "subject", "template_id").in_bulk(ids)
-    return [_decision_row(one, runs.get(one.run_id or "")) for one in decisions]
+    lines = request_lines(decisions)
+    return [_decision_row(one, runs.get(one.run_id or ""), lines[one.pk]) for one in decisions]
 
 
 def waiting_run_rows(
@@ -50,7 +52,7 @@ def waiting_run_rows(
     return [_run_row(run) for run in runs[:ROWS]]
 
 
-def _decision_row(decision: Decision, run: Run | None) -> dict[str, Any]:
+def _decision_row(decision: Decision, run: Run | None, line: str) -> dict[str, Any]:
     if decision.tool:
         needs = _("Confirm the call of %(call)s") % {"call": title_of(decision)}
     else:
@@ -62,6 +64,7 @@ def _decision_row(decision: Decision, run: Run | None) -> dict[str, Any]:
         "subject": visible(_subject_of(run)) if run else _("A direct call"),
         "about": template_name(run.template_id) if run else "",
         "needs": needs,
+        "line": line,
         "why": visible(decision.reason or ""),
         "when": _("expires %(expires)s") % {"expires": time_left(decision.confirmation)},
     }

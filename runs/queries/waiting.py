@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from decisions.authorization.request_lines import request_lines
 from decisions.models import Confirmation, ConfirmationStatus, Delivery
 from decisions.presentation.formatting import shorten
 from decisions.presentation.visible_text import visible
@@ -32,6 +33,7 @@ class WaitingRow:
         title: what waits, in a few words; every character of it is visible.
         run_id: the run that waits; None for a direct call or a chat message.
         expires_at: until when it can be answered.
+        line: of a decision, what is to be confirmed (`request_lines`).
     """
 
     kind: str
@@ -40,6 +42,7 @@ class WaitingRow:
     title: str
     run_id: str | None = None
     expires_at: datetime | None = None
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,27 +105,33 @@ def list_waiting(*, out_of_band_only: bool = False) -> Waiting:
         confirmations = confirmations.filter(delivery=Delivery.OUT_OF_BAND)
     names = ExecutionTarget.objects.filter(pk=OuterRef("decision__target_id")).values("name")
     target = Coalesce(Subquery(names[:1]), "decision__target_id")
-    rows = confirmations.annotate(target=target).values_list(
-        "decision_id", "decision__tool", "target", "decision__run_id", "expires_at"
-    )
-    decided_on = list(rows[:COUNTED])
+    rows = confirmations.annotate(target=target).select_related("decision")
+    count = len(confirmations.values_list("id")[:COUNTED])
     asked = list(
         waiting_questions().order_by("-updated_at").values_list("id", "waiting_for")[:COUNTED]
     )
     listed = [
-        *(_decision_row(*row) for row in decided_on[:LISTED]),
+        *_decision_rows(list(rows[:LISTED])),
         *(_question_row(run_id, asks or {}) for run_id, asks in asked[:LISTED]),
     ]
-    return Waiting(listed, len(decided_on), len(asked))
+    return Waiting(listed, count, len(asked))
 
 
-def _decision_row(
-    decision_id: int, tool: str, target: str | None, run_id: str | None, expires_at: datetime
-) -> WaitingRow:
-    call = f"{tool} → {target}" if tool and target else tool or "chat message"
-    key = f"{DECISION}-{decision_id}"
-    title = visible(shorten(call, 120))
-    return WaitingRow(DECISION, str(decision_id), key, title, run_id, expires_at)
+def _decision_rows(confirmations: Sequence[Confirmation]) -> Iterator[WaitingRow]:
+    lines = request_lines(one.decision for one in confirmations)
+    for confirmation in confirmations:
+        decision, target = confirmation.decision, getattr(confirmation, "target", None)
+        tool = decision.tool
+        call = f"{tool} → {target}" if tool and target else tool or "chat message"
+        yield WaitingRow(
+            DECISION,
+            str(decision.pk),
+            f"{DECISION}-{decision.pk}",
+            visible(shorten(call, 120)),
+            decision.run_id,
+            confirmation.expires_at,
+            lines[decision.pk],
+        )
 
 
 def _question_row(run_id: str, waiting_for: dict[str, Any]) -> WaitingRow:

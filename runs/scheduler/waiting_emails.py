@@ -137,7 +137,7 @@ def _with_subjects(rows: Sequence[WaitingRow]) -> list[list[str]]:
     texts = []
     for row in rows:
         kind = "Confirm or refuse" if row.kind == DECISION else "Answer"
-        text = [f"{kind}: {row.title}"]
+        text = [f"{kind}: {row.title}", row.line]
         run = runs.get(row.run_id or "")
         if run is not None:
             text.append("Run: " + ", ".join(filter(None, (run.template_id, run.subject, run.id))))

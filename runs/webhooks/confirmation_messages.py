@@ -10,6 +10,7 @@ import orjson
 
 from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.decision_pages import visible_arguments
+from decisions.authorization.request_lines import request_line
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     arguments_size,
@@ -67,6 +68,7 @@ def confirmation_message(event: str, decision_id: int, webhook: Webhook) -> byte
         "kind": decision.kind,
         "tool": decision.tool,
         "targetId": decision.target_id,
+        "line": request_line(decision),
         "argumentsDigest": decision.subject_digest,
         "argumentsSize": arguments_size(decision),
         **(_arguments(decision) if webhook.sends_arguments else {}),

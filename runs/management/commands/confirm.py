@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from decisions.audit.record import command_actor
 from decisions.authorization.confirmations import RENEW, decide
 from decisions.authorization.decision_pages import DecisionPage, as_text, decision_page
+from decisions.authorization.request_lines import request_line
 from decisions.errors import Refused
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.presentation.visible_text import visible
@@ -66,6 +67,7 @@ class Command(BaseCommand):
         page = decision_page(decision, number)
         about = f" on {visible(decision.target_id)}" if decision.target_id else ""
         self.stdout.write(f"Decision {decision.pk}: {visible(decision.tool or 'message')}{about}")
+        self.stdout.write(f"Request: {request_line(decision)}")
         self.stdout.write(f"Rule: {decision.rule} {visible(decision.reason)}".rstrip())
         self.stdout.write(as_text(page))
         if not asks:
