@@ -7,11 +7,14 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from artifacts.storage.blobs import blob_path
 from runs.installation.backups.manifest import Manifest, check_backup, write_manifest
+from runs.installation.backups.restore import _moved_aside, _replace
 from runs.installation.home.errors import BackupError
 
 HEAD, BLOB = b"{}", b"some bytes"
@@ -58,3 +61,12 @@ def test_a_special_file_is_refused_and_not_opened(backup: Path) -> None:
     os.mkfifo(backup / "audit/pipe")
     with pytest.raises(BackupError, match="audit/pipe is no regular file"):
         check_backup(backup)
+
+
+def test_a_file_that_changes_after_the_check_is_not_restored(backup: Path, settings: Any) -> None:
+    settings.CONTINUITY_HOME = backup.parent / "home"
+    manifest = check_backup(backup)
+    (backup / "audit/head.json").write_bytes(b"[]")
+    database: Any = SimpleNamespace(own_files=list, load=lambda folder: None)
+    with pytest.raises(BackupError, match="has changed since it was checked"), _moved_aside() as to:
+        _replace(backup, manifest, [], to, database)
