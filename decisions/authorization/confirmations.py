@@ -28,6 +28,7 @@ from decisions.errors import (
     Forbidden,
     NotAsShown,
 )
+from decisions.identity.authority import is_own_request
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, Delivery
 from decisions.security.keys import mac
 from decisions.signals import confirmation_opened, decision_resolved
@@ -186,7 +187,7 @@ def _decide(
     decision_id: int, status: ConfirmationStatus, *, by: str, how: str, shown: str | None
 ) -> Confirmation:
     confirmation = _confirmation(decision_id)
-    own = by == confirmation.decision.principal_id and how == "api"
+    own = is_own_request(confirmation.decision, by=by, how=how)
     unseen = _unseen(confirmation, status, how=how, shown=shown)
     with transaction.atomic():
         if not own and unseen is None and resolve(confirmation, status, by=by, how=how):

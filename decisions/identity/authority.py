@@ -180,6 +180,14 @@ def may_confirm(principal: Principal, decision: Owned) -> bool:
     )
 
 
+def is_own_request(decision: _Belongs, *, by: str, how: str) -> bool:
+    """Tell whether an answer is that of the decision's own requester, which does not count: of a
+    credential over the API. A person may confirm what they requested, as long as no rule says that
+    another one has to.
+    """
+    return how == "api" and decision.principal_id == by
+
+
 def gets_links(created_by: str) -> bool:
     """Tell whether a webhook receives links that confirm calls: one that a person created in the
     admin. A credential that creates one would confirm its own words by it.

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import httpx
 import pytest
+from django.db import connection
 
 from artifacts.models import Artifact
+from artifacts.selectors import get_artifact
 from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.authorization.confirmations import open_confirmation
 from decisions.errors import ConfirmTokenInvalid, Conflict, Forbidden, NotFound
 from decisions.identity.principals import SCOPES, Principal, admin_principal
+from decisions.models import Decision
 from runners.errors import ToolFailed
 from runs.admission.uploads import read_upload
 from runs.conversations.services import add_message, create_task, resume_task, take_over_task
@@ -247,3 +251,23 @@ def test_a_key_of_a_local_task_finds_it_for_no_remote_call_of_the_same_token(
     create_task(principal=principal, message="say hi", key="k")
     with pytest.raises(Conflict, match="used from this machine"):
         create_task(principal=remote, message="say hi", key="k")
+
+
+def test_rows_of_an_older_version_get_the_owner_of_their_run_and_without_one_are_for_local_callers(
+    principal: Principal, remote: Principal, submit: Callable[..., str], make_artifact: Any
+) -> None:
+    of_run, of_none = make_artifact(b"a", run_id=submit()), make_artifact(b"b")
+    create_decision(principal, run_id=Run.objects.get().id, trust=None)
+    Run.objects.update(trust="remote", user_id="alice")
+    Artifact.objects.update(trust=None, principal_id=None, user_id=None)
+    migration = import_module("runs.migrations.0026_owners")
+    with connection.cursor() as cursor:
+        cursor.execute(migration._ARTIFACTS)
+        cursor.execute(migration._DECISIONS)
+    owners = Artifact.objects.values_list("id", "trust", "principal_id", "user_id")
+    assert set(owners) == {(of_run, "remote", "local", "alice"), (of_none, None, None, None)}
+    assert Decision.objects.get().trust == "remote"
+    assert get_artifact(principal=remote, artifact_id=of_run)
+    with pytest.raises(NotFound):
+        get_artifact(principal=remote, artifact_id=of_none)
+    assert get_artifact(principal=principal, artifact_id=of_none)

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.audit.record import command_actor
 from decisions.errors import Refused
+from decisions.identity.authority import CONFIRM, WRITES
 from decisions.identity.principals import LOCAL, create_token
 from decisions.identity.tokens import parse_lifetime
 from runs.installation.home.prepare import prepare_home
@@ -77,6 +78,11 @@ class Command(BaseCommand):
             f" trust {options['trust']}, {_expiry(options['expires'])}. It is printed only once:"
         )
         self.stdout.write(token)
+        if chosen is not None and CONFIRM in chosen and (writes := sorted(chosen & WRITES)):
+            self.stderr.write(
+                f"With {', '.join(writes)} it confirms no calls; for that, create one with"
+                " --scopes continuity:write,confirm."
+            )
 
 
 def _expiry(lifetime: str | None) -> str:
