@@ -7,15 +7,14 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
-from redis.asyncio import Redis
 from rest_framework.request import Request
 
 from decisions.api.openapi import operation
 from decisions.api.view import PublicView, json_response
 from decisions.database.writability import takes_writes
-from decisions.infra.threads import in_thread
+from decisions.infra.redis import describe_redis_fault
+from decisions.infra.threads import in_long_thread, in_thread
 from runs.installation.health.status import count_live_workers, describe_audit_fault
 from runs.streaming.hub import get_hub
 
@@ -100,8 +99,8 @@ async def _database() -> None:
 
 
 async def _redis() -> None:
-    async with Redis.from_url(settings.REDIS_URL, socket_connect_timeout=CHECK_S) as client:
-        await client.ping()
+    if fault := await in_long_thread(describe_redis_fault):
+        raise _Unavailable(f"{fault} Check REDIS_URL. Without it runs are slower.")
 
 
 async def _worker() -> None:
@@ -121,7 +120,7 @@ async def _events() -> None:
 
 _CHECKS: dict[str, tuple[Callable[[], Awaitable[None]], str]] = {
     "database": (_database, "Check that the server of DATABASE_URL is running."),
-    "redis": (_redis, "Check that the server of REDIS_URL is running. Without it runs are slower."),
+    "redis": (_redis, "Check the server of REDIS_URL."),
     "worker": (_worker, "Live workers are read from the database."),
     "audit": (_audit, "The seals of the audit log are read from the database."),
     "events": (_events, "See the log of the web process."),

@@ -30,6 +30,7 @@ from rest_framework.views import APIView
 from decisions.api.drf import HasScope, is_local_call
 from decisions.api.openapi import operation
 from decisions.api.view import ApiView
+from decisions.infra.redis import describe_redis_fault
 from runners.metrics import METRICS, SUM, MetricSpec, Series
 from runs.installation.health.publisher import publish, read_published
 from runs.installation.health.status import Backlog, InstallationStatus, read_installation_status
@@ -117,7 +118,8 @@ class _InstallationCollector(Collector):
         if installation is not None:
             yield from _database_metrics(installation)
         published = read_published(installation.workers if installation else ())
-        yield _gauge("redis_up", "1 if Redis was available at this scrape.", published is not None)
+        takes_writes = published is not None and describe_redis_fault() is None
+        yield _gauge("redis_up", "1 if Redis took writes at this scrape.", takes_writes)
         if published is None:
             return
         for name, help_text in WORKER_GAUGES.items():

@@ -7,6 +7,7 @@ search for a browser with CONTINUITY_CHROMIUM.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -109,12 +110,11 @@ CELERY_TASK_ACKS_LATE = False
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_POOL = "threads"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False  # else who reaches Redis could stop workers
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+# The worker starts the consumer again by itself (runs/worker/receiver.py).
+CELERY_BROKER_CONNECTION_RETRY = CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = False
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 1200,
     "global_keyprefix": REDIS_PREFIX,
@@ -473,6 +473,8 @@ LOGGING = {
     },
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
     "loggers": {
+        # A connection that breaks is logged once, by runs.worker.receiver.
+        "celery.worker.consumer.consumer": {"level": logging.CRITICAL + 1},
         # On finer levels these log whole requests, with signatures and prompts, and they would mix
         # with the output of `manage.py doctor`.
         **{

@@ -38,6 +38,16 @@ def _client(url: str) -> Redis:
     )
 
 
+@cache
+def redis_errors() -> tuple[type[Exception], ...]:
+    """Return the exceptions that a Redis client raises: no connection, a refused command (a server
+    that is read-only, full, loading), no answer in time, or an answer that is none of Redis.
+    """
+    from redis import RedisError  # imported at the first call, not at start-up
+
+    return RedisError, OSError, ValueError  # of a number that is none
+
+
 def connect(*, blocking: bool) -> AsyncRedis:
     """Return a Redis client; a blocking one, for a subscriber, has no socket timeout."""
     from redis.asyncio import (
@@ -48,6 +58,55 @@ def connect(*, blocking: bool) -> AsyncRedis:
     return AsyncRedis.from_url(settings.REDIS_URL, socket_timeout=timeout, socket_connect_timeout=2)
 
 
+def describe_redis_fault() -> str | None:
+    """Return what keeps Redis from working, in a sentence without its address; None if it takes
+    writes. Waits a second at most, and asks again only after RETRY_AFTER_S where it did not work.
+    """
+    return _probe.fault()
+
+
+class _Probe:
+    """Writes a key that expires at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, str]] = {}  # by URL: until when, and the fault
+
+    def fault(self) -> str | None:
+        """Return the present fault, or the one found a moment ago."""
+        url = settings.REDIS_URL
+        until, fault = self._known.get(url, (0.0, ""))
+        if time.monotonic() < until:
+            return fault
+        try:
+            _client(url).set(f"{settings.REDIS_PREFIX}probe", 1, px=100)
+        except redis_errors() as error:
+            fault = _words_for(error)
+            self._known[url] = (time.monotonic() + RETRY_AFTER_S, fault)
+            return fault
+        return None
+
+
+_probe = _Probe()
+
+
+def _words_for(error: Exception) -> str:
+    from redis import exceptions
+
+    words: tuple[tuple[type[Exception], str], ...] = (
+        (exceptions.BusyLoadingError, "Redis is loading its data."),
+        (exceptions.ReadOnlyError, "Redis is a replica, which takes no writes."),
+        (exceptions.OutOfMemoryError, "Redis is full: it has reached maxmemory."),
+        (exceptions.AuthenticationError, "Redis refuses the password of REDIS_URL."),
+        (exceptions.TimeoutError, "Redis did not answer in time."),
+        (exceptions.ConnectionError, "Redis accepts no connection."),
+        (exceptions.InvalidResponse, "What answers at REDIS_URL is not Redis."),
+        (exceptions.ResponseError, f"Redis refuses writes ({str(error).partition(' ')[0]})."),
+        (OSError, "Redis accepts no connection."),
+    )
+    found = (text for kind, text in words if isinstance(error, kind))
+    return next(found, "What answers at REDIS_URL is not Redis.")
+
+
 class SharedRedis:
     """The shared Redis connection, for one use of it; safe for threads.
 
@@ -56,7 +115,7 @@ class SharedRedis:
     """
 
     def __init__(self, effect: str) -> None:
-        self._closed_until = 0.0
+        self._closed: dict[str, float] = {}  # URLs, and until when none is tried
         self._outage = Outage(
             log,
             on_failure=f"redis is unavailable; {effect} until it is back",
@@ -65,14 +124,13 @@ class SharedRedis:
 
     def execute(self, command: Callable[[Redis], Result]) -> Result | None:
         """Run a command and return its result, or None while Redis is unavailable."""
-        if time.monotonic() < self._closed_until:
+        url = settings.REDIS_URL
+        if time.monotonic() < self._closed.get(url, 0.0):
             return None
-        from redis import RedisError  # imported at the first call, not at start-up
-
         try:
-            result = command(_client(settings.REDIS_URL))
-        except RedisError as error:
-            self._closed_until = time.monotonic() + RETRY_AFTER_S
+            result = command(_client(url))
+        except redis_errors() as error:
+            self._closed[url] = time.monotonic() + RETRY_AFTER_S
             self._outage.failed(error)
             return None
         self._outage.recovered()

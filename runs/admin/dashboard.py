@@ -15,6 +15,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 
+from decisions.infra.redis import describe_redis_fault
 from decisions.infra.staleness import ChangeWatch
 from decisions.presentation.formatting import duration
 from runs.admin.change_stream import change_stream_urls
@@ -76,6 +77,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         "is_queueing": queued > 0,
         "slots": _slots(),
         "workers": _workers() if request.user.has_perm("runs.view_worker") else None,
+        "has_no_redis": describe_redis_fault() is not None,
         "has_no_worker": not Worker.objects.filter(lost_at__isnull=True).exists(),
         "day": _last_day(),
         "base_url": f"{request.scheme}://{request.get_host()}",

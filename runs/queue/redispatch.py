@@ -24,10 +24,14 @@ log = logging.getLogger(__name__)
 
 
 class Redispatcher:
-    """Sends wake-ups from a thread of its own, which runs while this worker claims runs."""
+    """Sends wake-ups from a thread of its own, which runs while this worker claims runs.
 
-    def __init__(self, worker_id: Callable[[], str]) -> None:
-        self._worker_id = worker_id
+    Args:
+        look_for_work: lets this worker look for the next run; called where no wake-up can be sent.
+    """
+
+    def __init__(self, worker_id: Callable[[], str], look_for_work: Callable[[], None]) -> None:
+        self._worker_id, self._look_for_work = worker_id, look_for_work
         self._lock = threading.Lock()
         self._claimed, self._closed = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -55,7 +59,8 @@ class Redispatcher:
             while self._is_needed():
                 pause_s = MIN_PAUSE_S
                 while not self._closed.wait(pause_s) and (run := self._next_run()) is not None:
-                    wakeups.send(wakeups.SHARED_QUEUE, run.id)  # until a worker has claimed it
+                    if not wakeups.send(wakeups.SHARED_QUEUE, run.id):
+                        self._look_for_work()
                     pause_s = min(pause_s * 2, MAX_PAUSE_S)
         finally:
             connection.close()

@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.module_loading import import_string
 
+from decisions.infra.outages import Outage
 from decisions.infra.redis import SharedRedis
 from runners.models import BrowserSession
 from runs.failpoints import hit
@@ -30,15 +31,21 @@ if TYPE_CHECKING:
 
 SHARED_QUEUE = "runs"
 MARK_MS = 250
-QUIET_S = 5.0  # after the broker hung, no message is sent for this long
+PROBE_S = 1.0
 log = logging.getLogger(__name__)
-_redis = SharedRedis("wake-ups of workers are not deduplicated")
+_redis = SharedRedis("workers get no wake-ups, and poll the database for runs")
+_outage = Outage(
+    log,
+    on_failure="the broker takes no wake-ups; workers poll the database for runs",
+    on_recovery="the broker takes wake-ups again",
+)
 
 
 class _Broker:
     """What this process knows about the broker."""
 
-    quiet_until = 0.0
+    probe_at = 0.0
+    takes_writes = True
 
 
 _broker = _Broker()
@@ -65,34 +72,47 @@ def _queue_of(run: Run) -> str:
 
 
 def send(queue: str, run_id: str) -> bool:
-    """Send a wake-up now; False where the broker did not accept it."""
+    """Send a wake-up now, unless the queue has an undelivered one; False where the broker did not
+    accept it.
+    """
     hit("before_ring")
-    began = time.monotonic()
-    if began < _broker.quiet_until:
-        return False
+    if (is_first := _mark_sent(queue)) is None:
+        return False  # Redis is unavailable: sending would take as long as its time-outs
+    if not is_first:
+        return True
     notify: Callable[[str, str], None] = import_string(settings.CONTINUITY_NOTIFY_WORKERS)
     try:
         notify(queue, run_id)
     except Exception as error:  # noqa: BLE001  (any broker failure: workers look without wake-ups)
-        log.warning("the broker is unavailable; workers look for runs without wake-ups: %s", error)
-        if time.monotonic() - began > 1.0:
-            _broker.quiet_until = time.monotonic() + QUIET_S
+        mark_received()  # nothing was sent: later wake-ups must not be left out
+        _outage.failed(error)
         return False
+    _outage.recovered()
     return True
 
 
-def should_send(queue: str) -> bool:
-    """Return whether the queue has no undelivered wake-up, and mark that it has one from now on.
+def _mark_sent(queue: str) -> bool | None:
+    """Mark that the queue has an undelivered wake-up; False if it has one already, None while Redis
+    takes no writes.
 
-    Always True for a worker's own queue, whose wake-ups are rare, and while Redis is unavailable.
+    A worker's own queue always gets one: such wake-ups are rare.
     """
+
     if queue != SHARED_QUEUE:
-        return True
+        return _redis.execute(_write_probe)
+    return _redis.execute(lambda redis: bool(redis.set(_key(), 1, nx=True, px=MARK_MS)))
 
-    def mark(redis: Redis) -> bool:
-        return bool(redis.set(_key(), 1, nx=True, px=MARK_MS))
 
-    return _redis.execute(mark) is not False
+def _write_probe(redis: Redis) -> bool:
+    return bool(redis.set(f"{settings.REDIS_PREFIX}probe", 1, px=MARK_MS))
+
+
+def can_be_sent() -> bool:
+    """Tell whether the broker takes writes now; asks it at most every PROBE_S."""
+    if time.monotonic() >= _broker.probe_at:
+        _broker.probe_at = time.monotonic() + PROBE_S
+        _broker.takes_writes = bool(_redis.execute(_write_probe))
+    return _broker.takes_writes
 
 
 def mark_received() -> None:

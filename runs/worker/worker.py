@@ -1,8 +1,9 @@
 """A worker process: claims runs, executes them, and keeps their leases.
 
-Beside Celery's threads, which call `work`, a worker has: the heartbeat's two
-(`runs.worker.heartbeat`); one that checks its leases and polls for runs; one that maintains browser
-sessions which are open between runs; and the event loop, on which all tools do their I/O.
+Its threads: those that execute runs, each started by a wake-up or a poll; the heartbeat's two
+(`runs.worker.heartbeat`); one that checks its leases; one that polls for runs, more often while
+wake-ups cannot come; one that maintains browser sessions which are open between runs; and the event
+loop, on which all tools do their I/O.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import ClassVar
 
 from django.conf import settings
 from django.db import Error, close_old_connections, connection
@@ -32,7 +35,7 @@ from runs.journal.outcome import fail_with_internal_error
 from runs.lifecycle.slots import ensure_slots
 from runs.live import broadcaster
 from runs.models import Run, RunStatus, Worker
-from runs.queue import leases
+from runs.queue import leases, wakeups
 from runs.queue.dispatch_order import next_run
 from runs.queue.eligibility import serves_some_only
 from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
@@ -43,6 +46,7 @@ from runs.worker.heartbeat import CHECK_S, Heartbeat, Unreleased
 from runs.worker.shared_run import create_execution
 
 log = logging.getLogger(__name__)
+POLL_ALONE_S = 1.0  # between two polls while no wake-up can come
 CLAIM_WAIT_S = 0.5  # a claim takes milliseconds, unless the database hangs
 
 
@@ -51,13 +55,21 @@ class WorkerProcess:
 
     Args:
         renamed: called with the worker's new id, on whose queue it receives wake-ups from then on.
+        receives_wakeups: returns whether wake-ups are received now.
     """
+
+    of_this_process: ClassVar[WorkerProcess | None] = None  # since it was opened
 
     def __init__(
         self,
         worker_id: str | None = None,
         renamed: Callable[[str], None] = lambda worker_id: None,
+        receives_wakeups: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._receives_wakeups = receives_wakeups
+        # Two more than slots, to look for work while all slots are taken.
+        self._looking = threading.BoundedSemaphore(settings.MAX_CONCURRENT_RUNS + 2)
+        self._threads = ThreadPoolExecutor(settings.MAX_CONCURRENT_RUNS + 2, "run")
         self._lock = threading.Lock()
         self._claiming = threading.Lock()  # threads that claim at once would all find the same run
         self._helping = threading.Lock()
@@ -71,7 +83,7 @@ class WorkerProcess:
             stopping=self._stopping,
             renamed=renamed,
         )
-        self._redispatcher = Redispatcher(lambda: self.worker_id)
+        self._redispatcher = Redispatcher(lambda: self.worker_id, self.look_for_work)
         self._publisher = Publisher(lambda: (self.worker_id, self._gauges()))
         self.draining = False
         self._opened = False
@@ -101,11 +113,13 @@ class WorkerProcess:
                 lease_expiry.end_leases_of_worker(other.id, beat=other.beat, reason="process gone")
         self.heartbeat.start()
         for target, name in (
-            (self._watch_leases_and_queue, "leases-and-queue"),
+            (self._watch_leases, "leases"),
+            (self._watch_queue, "queue"),
             (self._maintain_sessions, "session-maintenance"),
         ):
             threading.Thread(target=target, name=name, daemon=True).start()
         self._publisher.start()
+        WorkerProcess.of_this_process = self
 
     def _gauges(self) -> Gauges:
         """Return the values of this worker's gauges in /metrics (config.metrics.NOW)."""
@@ -125,7 +139,11 @@ class WorkerProcess:
             execution.interrupt("draining")
 
     def close(self) -> None:
-        """Stop the threads and end the worker's leases, so that no run waits for their expiry."""
+        """Drain, stop the threads, and end the worker's leases, so that no run waits for their
+        expiry.
+        """
+        self.drain()
+        self._threads.shutdown()
         self._stopping.set()
         self._redispatcher.close()
         self._publisher.stop()
@@ -135,6 +153,34 @@ class WorkerProcess:
             lease_expiry.end_leases_of_worker(row.id, beat=row.beat, reason="shut down")
 
     # --- work -------------------------------------------------------------------------------------
+
+    def receive_wakeup(self, run_id: str) -> None:
+        """Look for work on another thread; while draining, leave the wake-up to other workers."""
+        wakeups.mark_received()
+        if self.draining:
+            wakeups.send(wakeups.SHARED_QUEUE, run_id)
+        self.look_for_work()
+
+    def look_for_work(self) -> None:
+        """Let one more thread claim and execute runs, unless enough do. Returns at once."""
+        if self.draining or not self._looking.acquire(blocking=False):
+            return
+        try:
+            self._threads.submit(self._work)
+        except RuntimeError:  # it was closed meanwhile
+            self._looking.release()
+
+    def _work(self) -> None:
+        close_old_connections()
+        try:
+            self.work()
+        except Error as error:
+            log.warning("the database does not answer a thread that looks for runs: %s", error)
+        except Exception:  # whatever it is: the next wake-up or poll looks again
+            log.exception("a thread that looks for runs failed")
+        finally:
+            self._looking.release()
+            close_old_connections()
 
     def work(self) -> int:
         """Claim and execute runs until none is left for this worker; return how many it claimed."""
@@ -234,8 +280,12 @@ class WorkerProcess:
 
     # --- periodic checks --------------------------------------------------------------------------
 
-    def _watch_leases_and_queue(self) -> None:
-        self._repeat(self.heartbeat.check_leases, self._release_unanswered_claim, self._poll)
+    def _watch_leases(self) -> None:
+        self._repeat(self.heartbeat.check_leases, self._release_unanswered_claim)
+
+    def _watch_queue(self) -> None:
+        """On a thread of its own: lease checks must not wait for Redis."""
+        self._repeat(self._poll)
 
     def _release_unanswered_claim(self) -> None:
         """Release the run of a claim that was committed although the connection broke before the
@@ -280,27 +330,22 @@ class WorkerProcess:
         connection.close()
 
     def _poll(self) -> None:
-        """Look for runs when no wake-up came for POLL_S: one may be lost, the broker may be
-        unavailable, or may have stopped delivering to this worker.
+        """Look for work when no wake-up came for POLL_S, or for POLL_ALONE_S while none can come:
+        the broker is unavailable, takes no messages, or does not deliver to this worker.
         """
-        if time.monotonic() - self._woken_at >= settings.POLL_S and not self.draining:
-            self.look_for_runs()
-
-    def look_for_runs(self) -> None:
-        """Claim and execute the runs that wait, without a wake-up, on another thread."""
+        if self.draining:
+            return
+        hears = self._receives_wakeups() and wakeups.can_be_sent()
+        wait_s = settings.POLL_S if hears else min(POLL_ALONE_S, settings.POLL_S)
+        if time.monotonic() - self._woken_at < wait_s:
+            return
         self._woken_at = time.monotonic()
         close_old_connections()
         is_waiting = next_run(self.worker_id) is not None
-        if is_waiting:
+        if is_waiting and hears:
             log.info("a run waits and no wake-up arrived: claiming it without")
         if is_waiting or work_sharing.find_shared_run(self.worker_id) is not None:
-            threading.Thread(target=self._work_without_wakeup, name="poll", daemon=True).start()
-
-    def _work_without_wakeup(self) -> None:
-        try:
-            self.work()
-        finally:
-            connection.close()
+            self.look_for_work()
 
 
 def _fail(lease: Lease, execution: Execution | None, error: Exception) -> tuple[bool, bool]:

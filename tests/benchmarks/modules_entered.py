@@ -74,7 +74,7 @@ def measure() -> dict[str, list[CodeType]]:
     from django.core.management import call_command
     from django.test import Client
 
-    from runs.tasks import work
+    from runs.worker.worker import WorkerProcess
 
     settings.LEASE_BEAT_S = settings.POLL_S = 60.0  # longer than the whole benchmark
     call_command("migrate", verbosity=0)
@@ -87,9 +87,10 @@ def measure() -> dict[str, list[CodeType]]:
         answer = client.post("/api/v1/runs", {**body, **ASYNC}, "application/json")
         assert answer.status_code == 202, answer.content
 
-    work()  # claims nothing, and starts the worker's own threads
+    worker = WorkerProcess()
+    worker.open()
     recorder = CallRecorder()
-    call = recorder.entered(work, before=lambda: submit(ONE_CALL))
+    call = recorder.entered(worker.work, before=lambda: submit(ONE_CALL))
     assert {run.status for run in apps.get_model("runs", "Run").objects.all()} == {"succeeded"}
     return {"submit": recorder.entered(lambda: submit(PAGES), lambda: None), "tool_call": call}
 

@@ -34,11 +34,17 @@ class WorkerProbe:
         return Worker.objects.filter(own, lost_at__isnull=True).values_list("id", "beat").last()
 
     def oldest_wakeup(self) -> bytes:
-        """Return the oldest wake-up message that no worker of this home has taken; b"" if none."""
+        """Return the oldest wake-up message that no worker of this home has taken; b"" if none, or
+        if Redis takes no writes, so that no worker can take it.
+        """
         if settings.REDIS_SOCKET is None:
             return b""  # a shared server, from which other machines' workers take messages too
-        key = f"{settings.REDIS_PREFIX}{settings.CELERY_TASK_DEFAULT_QUEUE}"
-        reply = redis_server.send_command(Path(settings.REDIS_SOCKET), f"LINDEX {key} -1".encode())
+        socket, prefix = Path(settings.REDIS_SOCKET), settings.REDIS_PREFIX
+        probe = f"SET {prefix}probe 1 PX 100".encode()
+        if not redis_server.send_command(socket, probe).startswith(b"+OK"):
+            return b""
+        key = f"{prefix}{settings.CELERY_TASK_DEFAULT_QUEUE}"
+        reply = redis_server.send_command(socket, f"LINDEX {key} -1".encode())
         return b"" if reply.startswith((b"$-1", b"-")) else reply
 
 

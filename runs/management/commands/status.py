@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import Error
 
+from decisions.infra.redis import describe_redis_fault
 from runs.installation.home.locks import member_pids
 from runs.installation.home.paths import HomePaths, home_paths
 from runs.installation.home.state import StackInfo, birth, is_up, stack_info
@@ -32,7 +33,8 @@ class Command(BaseCommand):
         if birth(info.pid) != info.birth:
             self.stdout.write("The supervisor was killed; its watcher is stopping the services.")
             sys.exit(DOWN)
-        for line in [*_stack_lines(info), *_run_lines(), _member_line(paths)]:
+        lines = [*_stack_lines(info), *_redis_lines(), *_run_lines(), _member_line(paths)]
+        for line in lines:
             self.stdout.write(line)
 
 
@@ -45,6 +47,11 @@ def _stack_lines(info: StackInfo) -> list[str]:
     return [
         f"{name:<11} {pid or '-':>8}  {state:<{width}}  {where}" for name, pid, state, where in rows
     ]
+
+
+def _redis_lines() -> list[str]:
+    fault = describe_redis_fault()
+    return [f"{'redis':<11} {fault} Runs are found by polling."] if fault else []
 
 
 def _run_lines() -> list[str]:

@@ -22,9 +22,8 @@ sent: list[str] = []
 
 
 def record_wakeup(queue: str, run_id: str) -> None:
-    """Record a wake-up as config.celery sends it, without a broker."""
-    if wakeups.should_send(queue):
-        sent.append(run_id)
+    """Record a wake-up in place of config.celery, which sends it."""
+    sent.append(run_id)
 
 
 @pytest.fixture(autouse=True)
@@ -49,20 +48,23 @@ def test_no_second_wakeup_is_sent_while_one_is_in_flight(
 
 
 def test_an_undelivered_wakeup_blocks_others_only_for_a_short_time() -> None:
-    assert wakeups.should_send(QUEUE)
-    wait_until(lambda: wakeups.should_send(QUEUE))
+    assert wakeups.send(QUEUE, "run_1")
+    wait_until(lambda: wakeups.send(QUEUE, "run_2") and len(sent) == 2)
 
 
 def test_a_wakeup_on_the_queue_of_a_worker_is_always_sent() -> None:
-    assert wakeups.should_send(wakeups.worker_queue("w1"))
-    assert wakeups.should_send(wakeups.worker_queue("w1"))
+    for run_id in ("run_1", "run_2"):
+        assert wakeups.send(wakeups.worker_queue("w1"), run_id)
+    assert wakeups.send(QUEUE, "run_3")
+    assert sent == ["run_1", "run_2", "run_3"]
 
 
-def test_without_redis_every_wakeup_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakeups, "_redis", SharedRedis("every wake-up is sent"))
+def test_without_redis_no_wakeup_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wakeups, "_redis", SharedRedis("nothing is sent"))
     with override_settings(REDIS_URL="redis://127.0.0.1:1/0"):
-        assert wakeups.should_send(QUEUE)
-        assert wakeups.should_send(QUEUE)
+        assert not wakeups.send(QUEUE, "run_1")
+        assert not wakeups.send(wakeups.worker_queue("w1"), "run_1")
+    assert sent == []
 
 
 def test_a_busy_worker_sends_a_wakeup_for_the_next_queued_run(

@@ -138,7 +138,7 @@ def test_a_cancel_stops_the_running_step(
     assert (fresh(run_id).status, taken_slots()) == ("canceled", [])
 
 
-@pytest.mark.parametrize("thread", ["leases-and-queue", "heartbeat"])
+@pytest.mark.parametrize("thread", ["leases", "heartbeat"])
 def test_a_check_or_heartbeat_that_fails_is_repeated(
     thread: str, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 def reset_metrics() -> None:
     """Reset the metrics of this process and in Redis."""
     metrics.drain()
-    publisher._redis._closed_until = 0.0
+    publisher._redis._closed.clear()
     publisher._redis.execute(lambda redis: redis.delete(publisher._key("")))
 
 

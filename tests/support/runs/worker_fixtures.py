@@ -52,7 +52,7 @@ def worker(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     yield process
     process.close()
     for thread in set(threading.enumerate()) - before:
-        if thread.name in ("heartbeat", "leases-and-queue", "session-maintenance", "publisher"):
+        if thread.name in ("heartbeat", "leases", "queue", "session-maintenance", "publisher"):
             thread.join(5)
 
 
