@@ -44,7 +44,7 @@ class FrameInput:
             asyncio.ensure_future(frame.evaluate(_DISPATCH, f"{PERSON_TOKEN}{event}"))
             for frame in self._page.frames[1:]
         ]
-        for told in telling:
-            told.add_done_callback(lambda done: done.cancelled() or done.exception())
+        for sent in telling:
+            sent.add_done_callback(lambda done: done.cancelled() or done.exception())
         if telling:
             await asyncio.wait(telling, timeout=ANSWER_SECONDS)
