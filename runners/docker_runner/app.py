@@ -19,6 +19,7 @@ from runners.docker_runner.access import AccessControl, check_content, check_hea
 from runners.docker_runner.catalogue import TOOLS, published
 from runners.docker_runner.envelope import Envelope, read_envelope, validation_message
 from runners.docker_runner.errors import (
+    CommandInterrupted,
     RunnerDefect,
     UnknownRunnerTool,
     WrongArguments,
@@ -40,6 +41,7 @@ from runners.errors import ToolFailed
 SERVICE = "continuity-docker-runner"
 MAX_CALLS = 64
 LONGEST_S = MAX_TIMEOUT_MS / 1000 + 60
+SWEEP_EVERY_S = 60.0
 Scope = Mapping[str, Any]
 log = logging.getLogger(__name__)
 
@@ -53,11 +55,16 @@ class RunnerApp:
         self._runner_folder, self._isolation, self._name = folder, isolation, name
         self._access = access
         self._running = 0
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End the calls in flight; each is answered that its effect is unknown."""
+        self._stopping.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; a WebSocket is refused."""
         if scope["type"] == "lifespan":
-            await _serve_lifespan(receive, send)
+            await self._serve_lifespan(receive, send)
         elif scope["type"] == "http":
             await self._answer(scope, receive, send)
         else:
@@ -123,11 +130,14 @@ class RunnerApp:
         working = asyncio.create_task(self._perform(envelope, output.append))
         writing = asyncio.create_task(ResponseStream(send).write(output, working))
         leaving = asyncio.create_task(_disconnected(receive))
-        tasks = (working, writing, leaving)
+        stopping = asyncio.create_task(self._stopping.wait())
+        tasks = (working, writing, leaving, stopping)
+        first = asyncio.FIRST_COMPLETED
         try:
-            await asyncio.wait(
-                {writing, leaving}, timeout=LONGEST_S, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait({writing, leaving, stopping}, timeout=LONGEST_S, return_when=first)
+            if stopping.done() and not writing.done():
+                working.cancel()
+                await asyncio.wait({writing, leaving}, return_when=first)
         finally:
             for task in tasks:
                 task.cancel()
@@ -140,7 +150,7 @@ class RunnerApp:
             raise error
 
     async def _perform(self, envelope: Envelope, emit: Callable[[str], None]) -> dict[str, Any]:
-        """Return the ToolResult of a call; only cancellation raises."""
+        """Return the ToolResult of a call; only cancellation raises, unless the runner stops."""
         started, code = time.monotonic(), "CANCELLED"
         try:
             output = await self._call(
@@ -149,6 +159,14 @@ class RunnerApp:
         except ToolFailed as failed:
             code = failed.code
             return {"ok": False, "error": error_object(failed)}
+        except asyncio.CancelledError:
+            if not self._stopping.is_set():
+                raise
+            stopped = CommandInterrupted(
+                "The runner was stopped during the call, which ended it; its effect is unknown."
+            )
+            code = stopped.code
+            return {"ok": False, "error": error_object(stopped)}
         except Exception:
             defect = _defect()
             log.exception("unexpected exception in a call, %s", defect.details["errorId"])
@@ -159,6 +177,26 @@ class RunnerApp:
             return {"ok": True, "output": output}
         finally:
             _log_call(envelope, code, started)
+
+    async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
+        """Handle ASGI lifespan events. Blocking tools use threads: one per call."""
+        sweeping = None
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                threads = ThreadPoolExecutor(MAX_CALLS + 1, thread_name_prefix="runner")
+                asyncio.get_running_loop().set_default_executor(threads)
+                sweeping = asyncio.create_task(self._sweep_regularly())
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                if sweeping is not None:
+                    sweeping.cancel()
+                return
+
+    async def _sweep_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_EVERY_S)
+            await self._isolation.sweep()
 
     async def _call(self, envelope: Envelope, env: ToolEnvironment) -> Mapping[str, Any]:
         tool = TOOLS.get(envelope.call.name)
@@ -172,18 +210,6 @@ class RunnerApp:
         except ValidationError as error:
             raise WrongArguments(f"{tool.name}: {validation_message(error)}") from None
         return await tool.function(args, env)
-
-
-async def _serve_lifespan(receive: Receive, send: Send) -> None:
-    """Handle ASGI lifespan events. Blocking tools use threads: one per call, and one to end it."""
-    while True:
-        message = await receive()
-        if message["type"] == "lifespan.startup":
-            threads = ThreadPoolExecutor(2 * MAX_CALLS, thread_name_prefix="runner")
-            asyncio.get_running_loop().set_default_executor(threads)
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
 
 
 def _need_method(scope: Scope, *methods: str) -> None:

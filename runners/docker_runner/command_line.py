@@ -173,10 +173,16 @@ def _announce(options: dict[str, Any], folder: RunnerFolder, port: int) -> None:
             "WARNING: --isolation process does not isolate commands: they can do everything that"
             " you can. For development only.\n"
         )
-    if folder.allow_net and options["isolation"] != "docker":
+    if folder.allow_net:
+        reached = (
+            "everything that the engine's machine can, including services that listen on its"
+            " addresses"
+            if options["isolation"] == "docker"
+            else "everything that this machine can, including its own services"
+        )
         sys.stderr.write(
-            "WARNING: with --allow-net commands can connect to everything that this machine can,"
-            " including its own services; only http.request is limited to public addresses.\n"
+            f"WARNING: with --allow-net commands can connect to {reached}; only http.request is"
+            " limited to public addresses.\n"
         )
     host = f"[{options['host']}]" if ":" in options["host"] else options["host"]
     sys.stdout.write(

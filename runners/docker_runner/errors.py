@@ -7,6 +7,7 @@ RunnerToolFailed          an accepted call failed: {"ok": false, "error": …}
 ├── WrongArguments        INVALID_ARGUMENTS
 ├── CommandTimedOut       TIMEOUT            with the output so far
 ├── CommandNotStarted     SANDBOX_FAILED     the command was not executed
+├── CommandInterrupted    INTERRUPTED        it may have been executed, as a whole or in part
 ├── NetworkClosed         NETWORK_NOT_ALLOWED
 ├── RequestFailed         REQUEST_FAILED     the address does not answer
 └── RunnerDefect          INTERNAL_ERROR     a defect of the runner
@@ -58,6 +59,15 @@ class CommandNotStarted(RunnerToolFailed):
 
     code = "SANDBOX_FAILED"
     retryable: ClassVar[bool] = True
+
+
+class CommandInterrupted(RunnerToolFailed):
+    """The runner or the container engine stopped during the call; its effect is unknown."""
+
+    code = "INTERRUPTED"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, details={"effect": "unknown"})
 
 
 class NetworkClosed(RunnerToolFailed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import socket
@@ -14,6 +15,7 @@ from runners.docker_runner.errors import CannotStart
 
 KEEP_ALIVE_S = 120  # a gateway reuses connections; one that closes during a call fails the call
 GRACE_S = 3  # for calls in flight, before they are ended
+END_S = 45  # for the end of commands and containers, and for the answers
 _BACKLOG = 512
 
 
@@ -39,6 +41,19 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+class RunnerServer(uvicorn.Server):
+    """A uvicorn server that ends calls in flight itself, so that their callers get an answer."""
+
+    def __init__(self, config: uvicorn.Config, app: RunnerApp) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more connections; after GRACE_S, end the calls that still run."""
+        asyncio.get_running_loop().call_later(GRACE_S, self._app.stop)
+        await super().shutdown(sockets)
+
+
 def serve(app: RunnerApp, listener: socket.socket) -> None:
     """Serve until SIGTERM or Ctrl-C."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -54,9 +69,9 @@ def serve(app: RunnerApp, listener: socket.socket) -> None:
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=GRACE_S,
+        timeout_graceful_shutdown=GRACE_S + END_S,
     )
-    server = uvicorn.Server(config)
+    server = RunnerServer(config, app)
     # uvicorn handles signals only once it runs, and raises them again after its shutdown.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, server.handle_exit)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,7 +15,6 @@ from tests.support.runners.docker_runner_process import (
     processes_named,
     start_docker_runner,
 )
-from tests.support.runs.waiting import wait_until
 
 MIB = 1024 * 1024
 
@@ -66,37 +63,6 @@ def test_background_processes_of_a_command_end_with_it(runner: RunnerProcess) ->
     output = runner.output("bash.exec", cmd=f"setsid env -i ./{sleep_program} 600 & echo left")
     assert (output["exitCode"], output["stdout"]) == (0, "left\n")
     assert processes_named(sleep_program) == []
-
-
-def test_a_runner_that_is_killed_leaves_no_command(runner: RunnerProcess) -> None:
-    (root := runner.root.parent / "other").mkdir()
-    sleep_program = link_sleep(root)
-    with (
-        start_docker_runner(root, "--isolation", "process") as other,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        command = f"(setsid env -i ./{sleep_program} 600 &); ./{sleep_program} 600"
-        pending_call = pool.submit(other.call, "bash.exec", cmd=command)
-        wait_until(lambda: len(processes_named(sleep_program)) == 2)
-        os.kill(other.process.pid, signal.SIGKILL)
-        wait_until(lambda: not processes_named(sleep_program))
-        assert pending_call.exception(60) is not None
-
-
-@pytest.mark.slow
-def test_a_runner_that_is_stopped_ends_its_commands(runner: RunnerProcess) -> None:
-    (root := runner.root.parent / "stopped").mkdir()
-    sleep_program = link_sleep(root)
-    with (
-        start_docker_runner(root, "--isolation", "process") as other,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        pending_call = pool.submit(other.call, "bash.exec", cmd=f"./{sleep_program} 600")
-        wait_until(lambda: len(processes_named(sleep_program)) == 1)
-        other.process.terminate()
-        assert other.process.wait(60) == 0
-        assert processes_named(sleep_program) == []
-        pending_call.exception(60)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,11 @@ class Running(Protocol):
         """Return the exit status; 128 plus the signal number if a signal ended it."""
 
     async def end(self) -> None:
-        """Kill the command and all its processes, and wait for their end; safe to call twice."""
+        """Kill the command and all its processes, and wait for their end; safe to call twice.
+
+        Raises:
+            CommandInterrupted: That is not possible now, and the command had not ended.
+        """
 
 
 class Isolation(Protocol):
@@ -102,4 +106,8 @@ class Isolation(Protocol):
 
         Raises:
             CommandNotStarted: The command could not be started.
+            CommandInterrupted: It is not known whether it was started.
         """
+
+    async def sweep(self) -> None:
+        """Remove what runners that were killed left behind; called every minute."""

@@ -68,6 +68,9 @@ class BubblewrapIsolation:
                 " --isolation docker, or run the runner on its own machine."
             )
 
+    async def sweep(self) -> None:
+        """Nothing is left behind: a command's supervisor ends with its runner."""
+
     async def start(self, command: Command) -> SupervisedProgram:
         """Start a command; see `Isolation`."""
         return await SupervisedProgram.start(

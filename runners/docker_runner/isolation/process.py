@@ -22,6 +22,9 @@ class ProcessIsolation:
     async def check(self) -> None:
         """Nothing can be missing."""
 
+    async def sweep(self) -> None:
+        """Nothing is left behind: a command's supervisor ends with its runner."""
+
     async def start(self, command: Command) -> SupervisedProgram:
         """Start a command; see `Isolation`."""
         limits = self._runner_folder.limits

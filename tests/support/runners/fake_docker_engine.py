@@ -1,6 +1,9 @@
-"""A fake Docker engine: the engine's HTTP API on a Unix socket, with processes as containers.
+"""A simulated Docker engine: the engine's HTTP API on a Unix socket, with bubblewrap as containers.
 
-It stores the create request of each container and refuses requests for unknown containers.
+It behaves like Docker 20.10 where the runner depends on it: a container has the image's shell (dash
+at /bin/sh) and only the mounts of its request, outlives its client, gets the end of its stdin when
+its client disconnects, and can be removed by name. `faults` makes the engine fail, hang or stop at
+a request. Not simulated: users, limits, a noexec /tmp; `make fleet-trial` has a real engine.
 """
 
 from __future__ import annotations
@@ -9,7 +12,9 @@ import contextlib
 import http.server
 import json
 import os
+import shutil
 import signal
+import socket
 import socketserver
 import struct
 import subprocess
@@ -18,11 +23,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
-API = "1.47"
+API = "1.41"
 IMAGE = "debian:bookworm-slim"
+# Process 1 of a container, as Docker's init: it ends with the command, and all others with it.
+INIT = 'exec 3<&0; "$@" <&3 3<&- & exec 3<&-; wait $!'
+Fault = Literal["fail", "hang", "stop"]
 
 
 @dataclass(slots=True)
@@ -31,49 +39,103 @@ class Container:
 
     id: str
     request: dict[str, Any]
+    name: str = ""
     process: subprocess.Popen[bytes] | None = None
     started: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> None:
         """Start the container's command."""
         self.process = subprocess.Popen(
-            self.request["Cmd"],
+            [*sandbox(self.request), *self.request["Cmd"]],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             start_new_session=True,
-            env={
-                "PATH": os.defpath,
-                **dict(variable.split("=", 1) for variable in self.request["Env"]),
-            },
         )
         self.started.set()
 
+    def close_stdin(self) -> None:
+        """End the command's stdin: its client disconnected."""
+        if self.process is not None and self.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+
     def kill(self) -> None:
-        """Kill the process group of the container."""
+        """Kill all processes of the container."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+                os.killpg(self.process.pid, signal.SIGKILL)  # bubblewrap and its process 1
             self.process.wait()
+            self.close_stdin()
         self.started.set()
 
 
+def sandbox(request: dict[str, Any]) -> list[str]:
+    """Return the bubblewrap command that has the container's mounts, folder and variables."""
+    bwrap = shutil.which("bwrap")
+    assert bwrap is not None
+    words = [bwrap, "--unshare-pid", "--as-pid-1", "--clearenv"]
+    words += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", "/usr", "/usr"]
+    for name in ("/bin", "/sbin", "/lib", "/lib64"):
+        if Path(name).is_symlink():
+            words += ["--symlink", str(Path(name).readlink()), name]
+        elif Path(name).exists():
+            words += ["--ro-bind", name, name]
+    for target in request["HostConfig"]["Tmpfs"]:
+        words += ["--tmpfs", target]
+    for mount in request["HostConfig"]["Mounts"]:
+        words += ["--bind", mount["Source"], mount["Target"]]
+    for variable in ["PATH=/usr/bin:/bin", *request["Env"]]:
+        words += ["--setenv", *variable.split("=", 1)]
+    return [*words, "--chdir", request["WorkingDir"], "--", "/bin/sh", "-c", INIT, "init"]
+
+
 class Engine(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    """The engine; `created` lists all containers, `containers` those that were not removed."""
+    """The engine; `created` lists all containers, `containers` those that were not removed.
+
+    `faults` has what happens at the request whose path ends so, or whose method is DELETE: an
+    error, no answer until `thaw`, or the end of the engine with all its containers.
+    """
 
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, socket: Path) -> None:
-        super().__init__(str(socket), _Handler)
-        self.url = f"unix://{socket}"
+    def __init__(self, socket_path: Path) -> None:
+        super().__init__(str(socket_path), _Handler)
+        self.url = f"unix://{socket_path}"
         self.containers: dict[str, Container] = {}
         self.created: list[Container] = []
-        self.fails_at: str | None = None
+        self.faults: dict[str, Fault] = {}
+        self.connections: set[socket.socket] = set()
+        self._thawed = threading.Event()
 
     def get_request(self) -> tuple[Any, Any]:
         """Accept a connection and add an address: a Unix socket's peer has none."""
-        return super().get_request()[0], ("engine", 0)
+        accepted = super().get_request()[0]
+        self.connections.add(accepted)
+        return accepted, ("engine", 0)
+
+    def thaw(self) -> None:
+        """Answer requests again."""
+        self.faults.clear()
+        self._thawed.set()
+
+    def fault_at(self, step: str) -> Fault | None:
+        """Return the fault of a request; a hanging one returns when the engine is thawed."""
+        fault = next((self.faults[end] for end in self.faults if step.endswith(end)), None)
+        if fault == "hang":
+            self._thawed.wait(60)
+        elif fault == "stop":
+            self.stop()
+        return None if fault == "hang" else fault
+
+    def stop(self) -> None:
+        """Kill the containers and close all connections, as an engine that is stopped."""
+        for container in self.containers.values():
+            container.kill()
+        for connection in self.connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -86,16 +148,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self._path()
         if path in {"/version", "/_ping"}:
-            self._respond(200, {"ApiVersion": API, "MinAPIVersion": "1.24", "Version": "27.0"})
+            self._respond(200, {"ApiVersion": API, "MinAPIVersion": "1.12", "Version": "20.10"})
         elif path == f"/images/{IMAGE}/json":
             self._respond(200, {"Id": "sha256:1"})
         elif path == "/containers/json":
-            listed = [
-                {"Id": c.id, "Labels": c.request["Labels"]}
-                for c in self.server.created
-                if c.id in self.server.containers
-            ]
-            self._respond(200, listed)
+            self._respond(200, self._listed())
         elif path.endswith("/json") and (found := self._container(path)):
             self._respond(200, {"Id": found.id, "Config": {"Tty": found.request["Tty"]}})
         else:
@@ -106,12 +163,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = self._path()
         size = int(self.headers.get("content-length") or 0)
         body = json.loads(self.rfile.read(size) or b"null")
-        found = self._container(path)
-        if self.server.fails_at is not None and path.endswith(self.server.fails_at):
+        fault = self.server.fault_at(path)
+        if fault == "fail":
             self._respond(500, {"message": "the engine\nis out of order"})
+        elif fault == "stop":
+            self.close_connection = True
         elif path == "/containers/create":
             self._create(body)
-        elif found is None:
+        elif (found := self._container(path)) is None:
             self._respond(404, {"message": "No such container"})
         elif path.endswith("/start"):
             found.start()
@@ -124,21 +183,30 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._respond(200, {"StatusCode": code if code >= 0 else 128 - code})
 
     def do_DELETE(self) -> None:
-        found = self._container(self._path())
-        if found is None:
+        fault, found = self.server.fault_at("DELETE"), self._container(self._path())
+        if fault == "fail":
+            self._respond(500, {"message": "the engine\nis out of order"})
+        elif fault == "stop":
+            self.close_connection = True
+        elif found is None:
             self._respond(404, {"message": "No such container"})
-            return
-        assert parse_qs(urlsplit(self.path).query) == {
-            "v": ["True"],
-            "force": ["True"],
-            "link": ["False"],
-        }
-        del self.server.containers[found.id]
-        found.kill()
-        self._respond(204)
+        else:
+            assert self._query() == {"v": ["True"], "force": ["True"], "link": ["False"]}
+            self.server.containers.pop(found.id, None)
+            found.kill()
+            self._respond(204)
+
+    def _listed(self) -> list[dict[str, Any]]:
+        """Return the containers with the label that the filter names."""
+        (wanted,) = json.loads(self._query()["filters"][0])["label"]
+        name, _, value = wanted.partition("=")
+        found = self.server.containers.values()
+        labels = [(one.id, one.request["Labels"]) for one in found]
+        return [{"Id": one, "Labels": has} for one, has in labels if has.get(name) == value]
 
     def _create(self, body: dict[str, Any]) -> None:
-        container = Container(f"c{len(self.server.created)}", body)
+        number, names = len(self.server.created), self._query().get("name", [""])
+        container = Container(f"c{number}", body, names[0])
         self.server.created.append(container)
         self.server.containers[container.id] = container
         self._respond(201, {"Id": container.id, "Warnings": []})
@@ -147,10 +215,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Send stdout and stderr of the container as frames until the container exits."""
         self.close_connection = True
         self.wfile.write(
-            b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.multiplexed-stream\r\n"
+            b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\n"
             b"Connection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
         )
         self.wfile.flush()
+        threading.Thread(target=self._end_stdin, args=(container,), daemon=True).start()
         container.started.wait()
         if container.process is None:
             return
@@ -162,6 +231,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         for thread in copying:
             thread.join()
 
+    def _end_stdin(self, container: Container) -> None:
+        with contextlib.suppress(OSError):
+            while self.connection.recv(65536):
+                pass
+        container.started.wait(60)
+        container.close_stdin()
+
     def _copy(self, number: int, stream: Any, lock: threading.Lock) -> None:
         with contextlib.suppress(OSError), stream:
             while data := stream.read1(65536):
@@ -172,16 +248,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _path(self) -> str:
         return urlsplit(self.path).path.removeprefix(f"/v{API}")
 
+    def _query(self) -> dict[str, list[str]]:
+        return parse_qs(urlsplit(self.path).query)
+
     def _container(self, path: str) -> Container | None:
-        return self.server.containers.get(path.split("/")[2]) if path.count("/") >= 2 else None
+        name = path.split("/")[2] if path.count("/") >= 2 else ""
+        found = self.server.containers.values()
+        return next((one for one in found if name in (one.id, one.name)), None)
 
     def _respond(self, status: int, value: Any = None) -> None:
         body = b"" if value is None else json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(OSError):  # a client that has given up
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
 
 @contextmanager
@@ -193,6 +275,7 @@ def docker_engine(folder: Path) -> Iterator[Engine]:
         try:
             yield engine
         finally:
+            engine.thaw()
             engine.shutdown()
             serving.join()
             for container in list(engine.containers.values()):
