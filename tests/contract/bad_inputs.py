@@ -17,10 +17,12 @@ Instead of an input: {"$raw_body": text}, {"$raw_hex": hex}, {"$sequence": [step
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 FOLDER = Path(__file__).parent
 RUNS = FOLDER / "bad_inputs_runs.jsonl"
@@ -71,6 +73,20 @@ def rows(surface: str) -> list[Row]:
     """Return the project's rows for a surface, and the shared rows if that file is present."""
     files = [path for path in LABELS if path.exists()]
     return [row for path in files for row in _rows_of(path) if row.surface == surface]
+
+
+def over_both_apis(rows: Iterable[Row]) -> list[Any]:
+    """Return a case for each row over REST, and over MCP, where those that repeat a tool's code are
+    slow: both APIs have one input gate and one table of codes.
+    """
+    cases, seen = [], set[tuple[str, str]]()
+    for row in rows:
+        cases.append(pytest.param("rest", row, id=f"rest-{row}"))
+        is_repeated = (row.tool, row.expect_code) in seen
+        seen.add((row.tool, row.expect_code))
+        marks = [pytest.mark.slow] if is_repeated else []
+        cases.append(pytest.param("mcp", row, id=f"mcp-{row}", marks=marks))
+    return cases
 
 
 def _rows_of(path: Path) -> Iterator[Row]:

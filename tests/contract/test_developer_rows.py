@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.contract.bad_inputs import FOLDER, Row, rows
+from tests.contract.bad_inputs import FOLDER, Row, over_both_apis, rows
 from tests.support.browser.page_server import PageResponse, PageServer, html, serve_pages
 from tests.support.runners.tool_client import ToolClient
 
@@ -75,7 +75,7 @@ def set_up(
     return make
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize(("tool_client", "row"), over_both_apis(ROWS), indirect=["tool_client"])
 def test_each_row_gets_its_code(
     row: Row,
     tool_client: ToolClient,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runners.workspace.tools.write_to_file import RESPONSE
-from tests.contract.bad_inputs import Row, rows
+from tests.contract.bad_inputs import Row, over_both_apis, rows
 from tests.contract.workspace_files import (
     prepare,
     project_files,  # noqa: F401  (a fixture)
@@ -51,7 +51,7 @@ def send(tool_client: ToolClient, row: Row, args: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.usefixtures("project_files")
-@pytest.mark.parametrize("row", SINGLE, ids=str)
+@pytest.mark.parametrize(("tool_client", "row"), over_both_apis(SINGLE), indirect=["tool_client"])
 def test_a_bad_input_gets_its_code(
     tool_client: ToolClient, project: Path, settings: Any, row: Row
 ) -> None:
@@ -66,7 +66,9 @@ def test_a_bad_input_gets_its_code(
 
 
 @pytest.mark.usefixtures("project_files")
-@pytest.mark.parametrize("row", SEQUENCES, ids=str)
+@pytest.mark.parametrize(
+    ("tool_client", "row"), over_both_apis(SEQUENCES), indirect=["tool_client"]
+)
 def test_a_write_that_differs_from_its_preview_is_refused(
     tool_client: ToolClient, project: Path, row: Row
 ) -> None:
