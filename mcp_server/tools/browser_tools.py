@@ -22,6 +22,7 @@ from decisions.validation.json_schema import schema_of
 from mcp_server.tools.changed_lines import changed_lines
 from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema, readable
 from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, TASK_START, Action
+from runners.actions.errors import InvalidTaskTab
 from runners.actions.untrusted_page import fence_error, fence_page, split_result
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_actions
@@ -177,11 +178,17 @@ def _answer(
         if connection is not None and not is_part:
             url, before = connection.pages.get(done.session_id, ("", []))
             connection.pages[done.session_id] = str(page["url"]), lines
-            lines = changed_lines(before, lines) if url == page["url"] else lines
+            is_known = url == page["url"] and not _is_of_another_tab(outcome)
+            lines = changed_lines(before, lines) if is_known else lines
         texts.append(page_text(page, lines))
     return types.CallToolResult(
         content=[types.TextContent(text=text) for text in texts], is_error=not outcome["ok"]
     )
+
+
+def _is_of_another_tab(outcome: Mapping[str, Any]) -> bool:
+    """Return whether the page of a failed action is that of a tab which the host has not seen."""
+    return (outcome.get("error") or {}).get("errorCode") == InvalidTaskTab.code
 
 
 def _shown(outcome: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,9 +17,12 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import Decision
 from mcp_server.http.application import McpApplication
+from mcp_server.tools import browser_tools
+from mcp_server.tools.registry import Connection
 from mcp_server.toolsets import browser
 from runners.actions.catalogue import ACTIONS
 from runs.conversations.services import resume_task, take_over_task
+from runs.direct_calls.browser_actions import ActionOutcome
 from runs.models import Run, Task, TaskMessage
 from runs.sessions.services import create_session
 from runs.task_templates.builtin.session_action import NOT_SEEN
@@ -330,6 +333,16 @@ def test_lines_that_did_not_change_are_left_out_unless_all_are_requested(
     assert "Welcome" in page
     observed = browsing.call("browser_observe", {"full": True})["result"]["content"]
     assert "Row 7" in observed[0]["text"]
+
+
+def test_the_page_of_another_tab_is_sent_whole_though_its_lines_are_known() -> None:
+    lines = [f"Row {number}" for number in range(20)]
+    page = {"url": "/", "title": "T", "scroll": "", "text": "\n".join(lines)}
+    error = {"errorCode": "INVALID_TASK_TAB", "message": NOT_SEEN}
+    known = Connection(pages={"sess_1": ("/", lines)})
+    done = ActionOutcome("sess_1", "run_1", {"ok": False, "error": error, "page": page})
+    answer = browser_tools._answer("browser_click", done, known, is_part=False)
+    assert "Row 7" in str(answer.content)
 
 
 @pytest.mark.slow
