@@ -72,7 +72,7 @@ def activity_script() -> str:
 @cache
 def frame_input_script() -> str:
     """Return the script that withholds input from frames of other origins than their page's."""
-    return _with_token(_source("frame_input"), PERSON_TOKEN)
+    return _with_token(_block("foreign_frame", "frame_input"), PERSON_TOKEN)
 
 
 @cache
@@ -127,7 +127,7 @@ def install_action_script() -> str:
 
 
 def extension_scripts() -> Mapping[str, str]:
-    """Return the scripts for the browser extension, by file name; each installs one function.
+    """Return the scripts for the browser extension, by file name; most install one function.
 
     The extension stores the events' prefix in each document, and replaces `__TOKEN__` in
     `activity.js`.
@@ -142,7 +142,12 @@ def extension_scripts() -> Mapping[str, str]:
         file: f"globalThis.{installed} = {_function(names, name, token=STORED_PREFIX)};\n"
         for file, (installed, names, name) in functions.items()
     }
-    return {"activity.js": f"{_source('activity')}\n", **scripts}
+    alone = {
+        "activity.js": _source("activity"),
+        "first_listeners.js": _source("first_listeners"),
+        "frame_input.js": _block("foreign_frame", "frame_input_of_extension"),
+    }
+    return {**{file: f"{text}\n" for file, text in alone.items()}, **scripts}
 
 
 def is_not_installed(message: str) -> bool:
@@ -167,6 +172,12 @@ def _function(names: tuple[str, ...], name: str, *, token: str = TOKEN) -> str:
     """Return files joined into one function; its text never changes, so it is compiled once."""
     sources = _with_token("\n".join(_source(source) for source in names), token)
     return f'async (given) => {{\n"use strict";\n{sources}\nreturn {name}(given);\n}}'
+
+
+def _block(*names: str) -> str:
+    """Return files joined into one statement, which leaves no names behind."""
+    sources = "\n".join(_source(name) for name in names)
+    return f"{{\n{sources}\n}}"
 
 
 def _source(name: str) -> str:

@@ -21,6 +21,8 @@ _MESSAGES = {
     "covered": "Another element covers the element for {target}.",
     "moving": "The element for {target} keeps moving.",
     "outside": "The element for {target} cannot be scrolled into view.",
+    "other_origin": "The element for {target} is a frame of another origin, which gets no input;"
+    " open its address as a page of its own.",
 }
 
 

@@ -42,6 +42,11 @@ class PagePress:
     command: Literal["pressReady", "pointReady"]
     seconds_left: Callable[[float], float]
     _report: asyncio.Future[dict[str, Any]] | None = field(default=None, init=False)
+    _documents: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Remember which document is shown."""
+        self._documents = self.tab.documents
 
     async def is_ready(self) -> bool:
         """Return whether a press would hit the element; wait until the page has drawn a frame.
@@ -92,7 +97,9 @@ class PagePress:
             raise
         if answer["outcome"] == CHANGED:
             raise element_changed("the click", answer["changed"], effect="unknown")
-        return str(answer["outcome"])
+        # A page that navigates since the press may get no more events.
+        is_gone = self.tab.is_leaving or self.tab.documents != self._documents
+        return "hit" if answer["outcome"] == "diverted" and is_gone else str(answer["outcome"])
 
     async def _was_reported(self) -> bool:
         if self._report is None:

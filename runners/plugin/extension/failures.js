@@ -31,6 +31,15 @@ export class NavigatedAway extends Error {
   }
 }
 
+// Another element than the intended one was where the mouse pressed, or was to press. `hasPressed`: the button was pressed, and
+// released outside of the page, so that nothing was clicked.
+export class PressMissed extends Error {
+  constructor(hasPressed) {
+    super("the press missed the element");
+    this.hasPressed = hasPressed;
+  }
+}
+
 const kind = (code, retryable = false) => (message, details = {}) => new ActionFailed(code, message, details, retryable);
 
 export const invalidParameter = kind("INVALID_PARAMETER");

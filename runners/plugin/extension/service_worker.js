@@ -31,6 +31,7 @@ tasks.isTakenOver = taskUi.isTakenOver;
 tasks.isWorking = (taskId) => runner.running.has(taskId);
 tasks.restoreSessions();
 tasks.onTabAdded = taskUi.tabAdded;
+tasks.onTabsLeft = taskUi.tabsLeft;
 cdp.onDetach(taskUi.debuggerDetached);
 
 connection.on("task_status", async (message) => {

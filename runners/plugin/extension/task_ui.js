@@ -9,7 +9,7 @@ import { PointerMoves } from "./takeover/pointer_moves.js";
 import { TaskControl } from "./takeover/task_control.js";
 import { waitTexts } from "./takeover/wait_texts.js";
 
-const CONCEAL_MS = 500; // a page that hangs does not answer
+const FRAME_MS = 500; // a page that hangs does not answer
 const CANCELED = "canceled_by_user"; // the button of the banner that names the extension as the debugger of the browser
 
 let ui = null;
@@ -23,6 +23,7 @@ export function start({ connection, tasks }) {
 }
 
 export const tabAdded = (taskId, tabId) => ui?.tabAdded(taskId, tabId);
+export const tabsLeft = () => ui?.tabsLeft();
 export const taskStatus = (message) => ui?.control.receiveStatus(message);
 export const debuggerDetached = (tabId, reason) => reason === CANCELED && ui?.takeOverTab(tabId, "debugger_canceled");
 export const actionStarted = (taskId, tabId) => ui?.actionStarted(taskId, tabId);
@@ -32,12 +33,23 @@ export const tasksShown = () => ui?.list() ?? [];
 
 // Do something with a page while the overlay is not in it: take a picture, read its markup.
 export async function withoutOverlay(tabId, work) {
-  await within(CONCEAL_MS, askFrames(tabId, { type: "conceal" }, isTopFrame)).catch(() => {});
+  await within(FRAME_MS, askFrames(tabId, { type: "conceal" }, isTopFrame)).catch(() => {});
   try {
     return await work();
   } finally {
     tellFrames(tabId, { type: "reveal" }, isTopFrame);
   }
+}
+
+const withheld = new Set(); // the tabs to which the extension sends input
+
+// Withhold input from the frames of other origins in a tab, or let them have it again. A frame that does not answer in time
+// hangs.
+export async function withholdFrames(tabId, isWithheld) {
+  if (isWithheld) withheld.add(tabId);
+  else withheld.delete(tabId);
+  const asking = askFrames(tabId, { type: "withhold", isWithheld }, (port) => !isTopFrame(port));
+  if (isWithheld) await within(FRAME_MS, asking).catch(() => {});
 }
 
 export class TaskUi {
@@ -74,11 +86,16 @@ export class TaskUi {
     this.control.actionEnded(taskId);
   }
 
+  // A task has a tab from now on. The content scripts are registered before its page is opened, so that they are there first.
   async tabAdded(taskId, tabId) {
     if (this.control.get(taskId)?.actingTab === "") this.control.actionStarted(taskId, tabId);
-    if (!this.control.isShown(taskId)) return; // `changed` does it when an action starts
     await registerContentScripts();
-    await injectContentScripts(tabId);
+    if (this.control.isShown(taskId)) injectContentScripts(tabId); // else `changed` does it when an action starts
+  }
+
+  // No task has a tab any more.
+  async tabsLeft() {
+    if (!this.shown.size) await unregisterContentScripts();
   }
 
   async connected(port) {
@@ -168,7 +185,8 @@ export class TaskUi {
     return this.control.isWatched(taskId);
   }
 
-  // Show the state of a task in its tabs. The content scripts run only while a task is worked on or waits for a person.
+  // Show the state of a task in its tabs. The content scripts run as long as a task has tabs: a page that is opened in between
+  // must not be there before them.
   async changed(taskId) {
     this.showBadge();
     if (this.control.isShown(taskId) !== this.shown.has(taskId)) await this.showAgain(taskId);
@@ -181,7 +199,7 @@ export class TaskUi {
 
   async showAgain(taskId) {
     if (this.shown.delete(taskId)) {
-      if (!this.shown.size) await unregisterContentScripts();
+      if (!this.shown.size && !this.tasks.hasTabs()) await unregisterContentScripts();
       return;
     }
     this.shown.add(taskId);
@@ -196,6 +214,7 @@ export class TaskUi {
       type: "state",
       taskId,
       state,
+      isWithheld: withheld.has(tabId) && state !== "takeover",
       watch: { idle: "off", waiting: "off", takeover: "counting" }[state] ?? "watching",
       title: task?.title ?? "",
       isBusy: state === "takeover" && task.actingTab !== null,
@@ -229,7 +248,7 @@ function release(tabId) {
 }
 
 function dismiss(port) {
-  tell(port, { type: "state", state: "idle", watch: "off" });
+  tell(port, { type: "state", state: "idle", watch: "off", isWithheld: false });
   port.disconnect();
 }
 

@@ -25,7 +25,8 @@ export class Tasks {
     this.isWorking = () => false; // whether an action of the task is running
     this.resting = new Map(); // taskId → timer
     this.left = new Map(); // taskId → [tabId] of a task that has just ended
-    this.onTabAdded = () => {};
+    this.onTabAdded = async () => {};
+    this.onTabsLeft = async () => {};
     this.ready = this._load();
     cdp.onEvent((tabId, method, params) => this.live.get(tabId)?.onEvent(method, params));
     cdp.onDetach((tabId) => this.live.get(tabId)?.drop());
@@ -54,6 +55,10 @@ export class Tasks {
 
   tabsOf(taskId) {
     return [...(this.records[taskId]?.tabs ?? [])];
+  }
+
+  hasTabs() {
+    return Object.values(this.records).some(({ tabs }) => tabs.length > 0);
   }
 
   // The current tab of a task, or undefined if none is open.
@@ -89,7 +94,7 @@ export class Tasks {
       tabs: [tabId], closed: [], current: tabId, groupId, title, status: this.records[taskId]?.status ?? "running", nextClickIds: {},
     };
     await this.save();
-    this.onTabAdded(taskId, tabId);
+    await this.onTabAdded(taskId, tabId);
   }
 
   async setCurrent(taskId, tabId) {
@@ -116,6 +121,7 @@ export class Tasks {
     const tabIds = this.tabsOf(taskId);
     delete this.records[taskId];
     await this.save();
+    if (!this.hasTabs()) this.onTabsLeft();
     await Promise.all(tabIds.map((tabId) => this._release(tabId)));
     const closed = close ? [...tabIds, ...await this._takeLeft(taskId)] : [];
     if (closed.length) await this.tabs.remove(closed).catch(() => {});

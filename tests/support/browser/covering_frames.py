@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.support.browser.page_server import PageServer, serve_pages
+
 # The page in the frame: whatever it receives, it requests /landed.
 VICTIM = """<!doctype html><style>html, body { margin: 0 }
 button { position: fixed; inset: 0; width: 100%; height: 100% }</style>
@@ -31,3 +36,17 @@ def covering_page(url: str, script: str, *, attributes: str = "") -> str:
     """Return a page with a button `Read more` and a script that covers it with a frame of `url`."""
     page = _PAGE.replace("{url}", url).replace("{attributes}", attributes)
     return page.replace("{script}", script)
+
+
+@contextmanager
+def victim_server() -> Iterator[PageServer]:
+    """Run the server of the page that is shown in a frame; it counts what reaches that page."""
+    with serve_pages() as server:
+        server.add("/transfer", VICTIM)
+        server.add("/landed", "ok")
+        yield server
+
+
+def frame_url(victim: PageServer, host: str) -> str:
+    """Return the address of the page in the frame: another port, or another site."""
+    return victim.url("/transfer").replace("127.0.0.1", host)

@@ -6,6 +6,7 @@ import { now, within } from "../clock.js";
 import { ContextLost, elementNotFound, invalidParameter, TimedOut } from "../failures.js";
 import { referenceOf } from "../input/locator.js";
 import { withInputStrategy } from "../input/strategy.js";
+import { originOf } from "../own_pages.js";
 import { resultOf } from "./context.js";
 
 const LOCATE_MS = 4000;
@@ -49,6 +50,9 @@ async function answerChooser(context, params, files) {
   try {
     const { warnings } = await withInputStrategy(context, (interactor) => interactor.click(referenceOf(params)), { byCdp: true, locateMs: LOCATE_MS });
     const chooser = await within(CHOOSER_MS, opened.params);
+    if (!(await isOfPage(context, chooser.frameId))) {
+      throw invalidParameter("A frame of another origin asked for the files; it gets none.", { reason: "other_origin", effect: "unknown" });
+    }
     if (files.length > 1 && chooser.mode !== "selectMultiple") {
       throw invalidParameter("The field accepts one file only.", { effect: "unknown" }); // the click may have run a script
     }
@@ -62,6 +66,15 @@ async function answerChooser(context, params, files) {
     await cdp.send(tab.id, "Page.setInterceptFileChooserDialog", { enabled: false }).catch(() => {});
   }
 }
+
+// Whether a frame and those around it are of the origin of their page.
+async function isOfPage({ tab, cdp }, frameId) {
+  const { frameTree } = await cdp.send(tab.id, "Page.getFrameTree");
+  const isIn = ({ frame, childFrames = [] }) => isSameOrigin(frame.url, frameTree.frame.url) && (frame.id === frameId || childFrames.some(isIn));
+  return isIn(frameTree);
+}
+
+const isSameOrigin = (url, pageUrl) => url.startsWith("about:") || originOf(url) === originOf(pageUrl);
 
 // Give the files to a field that the debugger names.
 async function giveFiles({ tab, cdp }, backendNodeId, files) {

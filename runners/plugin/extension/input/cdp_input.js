@@ -1,9 +1,10 @@
 // Real input by the debugger: Input.dispatchMouseEvent, Input.dispatchKeyEvent and Input.dispatchDragEvent.
 //
 // Each method throws NotDispatched if nothing was sent by any of them; CDP_UNAVAILABLE with details.effect unknown, or
-// TASK_TAB_CLOSED, if something may have been. `isCurrent` says whether the tab still shows the document of the element.
+// TASK_TAB_CLOSED, if something may have been. `isCurrent` says whether the tab still shows the document of the element; so do
+// a PagePress and PageKeys (press.js).
 import { sleep } from "../clock.js";
-import { cdpLost, NavigatedAway, NotDispatched } from "../failures.js";
+import { cdpLost, NavigatedAway, NotDispatched, PressMissed } from "../failures.js";
 import { keyboard, keyOf } from "./keys.js";
 
 const [MOUSE, KEY, DRAG] = ["Mouse", "Key", "Drag"].map((kind) => `Input.dispatch${kind}Event`);
@@ -11,6 +12,7 @@ const INSERT = "Input.insertText";
 const NO_OP = ["Input.setIgnoreInputEvents", { ignore: false }]; // its reply shows that the debugger works
 const BURST = 6; // keys between two document checks; the first key is sent alone
 const MAX_TYPED_LENGTH = 200; // a longer text, or one with several lines, is inserted at once
+export const OUTSIDE = [-1, -1]; // a point of no page
 const CLOSING_MS = 300; // between the end of a session and the event that its tab closed
 
 export const connectionLost = () => cdpLost("The connection to the page broke during the input.", { effect: "unknown" });
@@ -61,28 +63,47 @@ export class CdpInput {
     this.hasStarted = false;
   }
 
-  async click(x, y, isCurrent) {
-    await this._try([MOUSE, { type: "mouseMoved", x, y }]);
-    await this._awaitPageEvents();
-    requireCurrent(isCurrent);
-    await this._send([[MOUSE, { type: "mousePressed", buttons: 1, ...left(x, y) }], [MOUSE, { type: "mouseReleased", ...left(x, y) }]]);
+  // Click at the point of a PagePress.
+  async click(press) {
+    await this.press(press);
+    await this.releaseButton(press.x, press.y);
   }
 
-  async typeText(text, isCurrent) {
+  // Move the mouse to the point, and press its left button on the intended element. Throws PressMissed if the element has not
+  // received it.
+  //
+  // A page can put something else under the mouse at any time, also a frame of another origin, whose document no check can
+  // see. So a press that the element has not received is released outside: without a release nothing is clicked.
+  async press(press) {
+    const { x, y, isCurrent } = press;
+    await this.move(x, y, isCurrent);
+    if (!(await press.isReady())) throw new PressMissed(false);
+    requireCurrent(isCurrent);
+    await this._send([[MOUSE, { type: "mousePressed", buttons: 1, ...left(x, y) }]]);
+    let isReceived = false;
+    try {
+      isReceived = await press.isReceived();
+    } finally {
+      if (!isReceived) await this.releaseButton(...OUTSIDE);
+    }
+    if (!isReceived) throw new PressMissed(true);
+  }
+
+  async typeText(text, keys) {
     await this._try(NO_OP);
     let hasStarted = false;
     for (const messages of isTyped(text) ? bursts(text) : [[[INSERT, { text }]]]) {
-      if (hasStarted) await this._awaitPageEvents();
-      requireCurrent(isCurrent, hasStarted);
+      await keys.requireFocus(hasStarted);
+      requireCurrent(keys.isCurrent, hasStarted);
       hasStarted = true;
       await this._send(messages);
     }
   }
 
-  async pressKey(name, isCurrent) {
+  async pressKey(name, keys) {
     await this._try(NO_OP);
-    await this._awaitPageEvents();
-    requireCurrent(isCurrent);
+    await keys.requireFocus();
+    requireCurrent(keys.isCurrent);
     await this._send(keyMessages(keyOf(name)));
   }
 
@@ -93,17 +114,15 @@ export class CdpInput {
     await this._awaitPageEvents();
   }
 
-  async pressButton(x, y, isCurrent) {
-    requireCurrent(isCurrent);
-    await this._send([[MOUSE, { type: "mousePressed", buttons: 1, ...left(x, y) }]]);
-  }
-
   async movePressed(x, y) {
     await this._send([[MOUSE, { type: "mouseMoved", x, y, button: "left", buttons: 1 }]]);
   }
 
+  // After the end of the action too, because the button stays pressed otherwise; but then outside of the page.
   async releaseButton(x, y) {
-    await this._send([[MOUSE, { type: "mouseReleased", ...left(x, y) }]]);
+    const { isOver } = this;
+    await this._dispatch([[MOUSE, { type: "mouseReleased", ...left(...(isOver() ? OUTSIDE : [x, y])) }]]);
+    if (isOver()) throw connectionLost();
   }
 
   // Send an event of an HTML drag: dragEnter, dragOver, drop or dragCancel.
@@ -142,6 +161,10 @@ export class CdpInput {
 
   async _send(messages) {
     if (this.isOver()) throw connectionLost();
+    await this._dispatch(messages);
+  }
+
+  async _dispatch(messages) {
     this.hasStarted = true;
     try {
       await this.cdp.sendInput(this.tab.id, messages);

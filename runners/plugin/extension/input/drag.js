@@ -3,14 +3,19 @@
 // Pages implement dragging in two ways. With HTML drag and drop, the browser turns the movement into drag events, which the
 // debugger sends as such. Otherwise the page follows the pointer itself.
 import { within } from "../clock.js";
-import { ContextLost, elementNotFound, NavigatedAway } from "../failures.js";
-import { CdpInput, requireCurrent } from "./cdp_input.js";
+import { ContextLost, elementNotFound, NavigatedAway, PressMissed } from "../failures.js";
+import { CdpInput, OUTSIDE, requireCurrent } from "./cdp_input.js";
 import { effectUnknown, INPUT_MS, keepsMoving, MAX_MISSES } from "./interactor.js";
 import { documentGone, requireFound } from "./locator.js";
+import { PagePress } from "./press.js";
 
 const INTERCEPT_MS = 2000;
 const FIRST_PIXELS = [3, 8]; // a movement of a few pixels starts a drag
 const STEPS = 8;
+const DROP_MESSAGES = {
+  gone: "The element to drop on disappeared.",
+  other_origin: "A frame of another origin is where to drop, which gets no input.",
+};
 const NOT_DROPPED = "The page did not accept the drop there.";
 
 // Drag `source` onto another element (`onto`), or by an `offset` {dx, dy} in CSS pixels; returns warnings.
@@ -54,23 +59,24 @@ class PageDrag {
 
   // Drag with the mouse; false if it would have taken another element.
   async byMouse() {
-    await this.device.move(...this.start, this.isCurrent);
+    const press = new PagePress(this.interactor, this.start, this.isCurrent);
     return this.device.withInterceptedDrags(async (intercepted) => {
-      await this.device.pressButton(...this.start, this.isCurrent);
+      try {
+        await this.device.press(press);
+      } catch (error) {
+        if (!(error instanceof PressMissed)) throw error;
+        await this.interactor.requireMissed(press, error);
+        return false;
+      }
       let data;
       let end;
       try {
-        if ((await this._run("pressOutcome")).outcome === "missed") {
-          await this.device.releaseButton(...this.start);
-          await this._run("clickOutcome");
-          return false;
-        }
         for (const pixels of FIRST_PIXELS) await this.device.movePressed(this.start[0] + pixels, this.start[1] + pixels);
         data = await this._dragData(intercepted);
         end = await this._end();
         requireCurrent(this.isCurrent, true);
       } catch (error) {
-        if (this.isCurrent()) await this.device.releaseButton(...this.start).catch(() => {});
+        if (this.isCurrent()) await this.device.releaseButton(...OUTSIDE).catch(() => {});
         throw error;
       }
       if (data) for (const kind of ["dragEnter", "dragOver", "dragOver", "drop"]) await this.device.dragData(kind, ...end, data);
@@ -111,18 +117,18 @@ class PageDrag {
     }
   }
 
-  // The point where to drop, in view.
+  // The point where to drop, in view; no frame of another origin is there.
   async _end() {
-    if (this.offset) return [this.start[0] + this.offset.dx, this.start[1] + this.offset.dy];
-    const point = await this._run("dropPoint");
+    const { start: [x, y], offset } = this;
+    const point = await this._run("dropPoint", offset && { x: x + offset.dx, y: y + offset.dy });
     requireDestination(point, "unknown");
     return [point.x, point.y];
   }
 
   // Run a command while the button is pressed.
-  async _run(command) {
+  async _run(command, args = null) {
     try {
-      return await this.interactor.run(command);
+      return await this.interactor.run(command, args);
     } catch (error) {
       throw error instanceof ContextLost ? new NavigatedAway(true) : error;
     }
@@ -130,5 +136,5 @@ class PageDrag {
 }
 
 function requireDestination(answer, effect) {
-  if ("problem" in answer) throw elementNotFound("The element to drop on disappeared.", { reason: "gone", effect });
+  if ("problem" in answer) throw elementNotFound(DROP_MESSAGES[answer.problem], { reason: answer.problem, effect });
 }

@@ -57,9 +57,9 @@ export async function pressKeys(interactor, target, key, times) {
   requireFound(answer, target, await tab.url());
   interactor.keep(target, answer.node);
   interactor.checkAddress(answer.url);
-  const isCurrent = interactor.documentCheck({ url: answer.url, documents });
+  const keys = interactor.keys(interactor.documentCheck({ url: answer.url, documents }));
   for (let pressed = 0; pressed < times; pressed += 1) {
-    const pressing = device instanceof CdpInput ? device.pressKey(key, isCurrent) : device.pressListenedKey(key);
+    const pressing = device instanceof CdpInput ? device.pressKey(key, keys) : device.pressListenedKey(key);
     try {
       await effectUnknown(() => interactor.perform(pressing, INPUT_MS));
     } catch (error) {

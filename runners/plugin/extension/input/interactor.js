@@ -1,12 +1,12 @@
 // Click elements and fill fields, so that a page reacts as to a person.
 import { now, within } from "../clock.js";
-import { ActionFailed, ContextLost, elementNotFound, invalidParameter, NavigatedAway, navigationTimeout, pageCrashed, TimedOut } from "../failures.js";
+import { ActionFailed, ContextLost, elementNotFound, invalidParameter, NavigatedAway, navigationTimeout, pageCrashed, PressMissed, TimedOut } from "../failures.js";
 import { waitForNextDocument } from "../tab/navigation.js";
 import { elementChanged, keyOf, locateElement } from "./locator.js";
+import { nothingToClick, notReceived, PageKeys, PagePress } from "./press.js";
 
 export const INPUT_MS = 10_000;
 const TYPE_MS = 30_000;
-const LEAVING_MS = 500;
 export const MAX_MISSES = 5;
 const MASK = "***";
 const MAY_HAVE_ACTED = new Set(["NAVIGATION_TIMEOUT", "PAGE_CRASHED", "TASK_TAB_CLOSED"]);
@@ -47,16 +47,14 @@ export class Interactor {
 
   // Click at a point of the viewport, in CSS pixels, whatever is there.
   async clickPoint(x, y) {
-    await this._expectAt(x, y);
-    await effectUnknown(async () => {
+    for (let miss = 0; miss < MAX_MISSES; miss += 1) {
+      await this._expectAt(x, y);
       const isCurrent = this.documentCheck({ url: await this.tab.url(), documents: this.tab.documents });
-      try {
-        await this.perform(this.device.click(x, y, isCurrent), INPUT_MS);
-      } catch (error) {
-        throw error instanceof NavigatedAway ? navigated("none") : error;
-      }
-      if (this.judged && (await this._clickOutcome()) === "missed") throw movedAway();
-    });
+      const outcome = await this._click(new PagePress(this, [x, y], isCurrent, "pointReady"));
+      if (outcome === "left") throw navigated("none");
+      if (outcome === "hit") return;
+    }
+    throw nothingToClick("moving");
   }
 
   // Check that the judged element is at a point, and let only that one be clicked.
@@ -65,7 +63,6 @@ export class Interactor {
     let answer;
     try {
       answer = await this.run("expectAt", { node: this.judged.node, compares: Boolean(this.judged.compares), x, y });
-      if (!answer.problem && !(await this.run("pointReady", { x, y })).isReady) answer = { problem: "moving" };
     } catch (error) {
       throw error instanceof ContextLost ? movedAway() : error;
     }
@@ -99,7 +96,7 @@ export class Interactor {
     await effectUnknown(async () => {
       try {
         await this.requireUnchanged(element.match.label);
-        await this.perform(this.device.pressKey(key, this.documentCheck(element)), INPUT_MS);
+        await this.perform(this.device.pressKey(key, this.keys(this.documentCheck(element))), INPUT_MS);
       } catch (error) {
         throw error instanceof NavigatedAway ? navigated("unknown") : error;
       }
@@ -139,8 +136,13 @@ export class Interactor {
   }
 
   // Run a command of the page.
-  async run(command, args = null) {
-    return this.pages.run(this.tab, command, args, this.msLeft(INPUT_MS));
+  async run(command, args = null, ms = INPUT_MS) {
+    return this.pages.run(this.tab, command, args, this.msLeft(ms));
+  }
+
+  // Keys for the element that has the focus.
+  keys(isCurrent) {
+    return new PageKeys(this, isCurrent);
   }
 
   // Await input for at most `ms`, and no longer than the tab is open.
@@ -153,33 +155,32 @@ export class Interactor {
     return Math.max(100, Math.min(atMost, this.deadline - now()));
   }
 
-  // Click at the element's point: "hit" or "unseen"; "missed" or "left" (the page navigates away) if nothing was clicked.
+  // Click at the element's point; returns as `_click`.
   async _clickAt(element) {
-    const [x, y] = element.point ?? [0, 0];
+    return this._click(new PagePress(this, element.point ?? [0, 0], this.documentCheck(element)));
+  }
+
+  // Click once: "hit"; "missed" or "left" (the page navigates away) if nothing was clicked. Throws ELEMENT_NOT_FOUND, with the
+  // effect unknown, if the element did not receive the click.
+  async _click(press) {
     return effectUnknown(async () => {
       try {
-        await this.perform(this.device.click(x, y, this.documentCheck(element)), INPUT_MS);
+        await this.perform(this.device.click(press), INPUT_MS);
       } catch (error) {
-        if (error instanceof NavigatedAway) return "left";
-        if (!this.tab.isDropped || (await this._clickOutcome()) !== "hit") throw error;
+        if (error instanceof NavigatedAway) return error.hasStarted ? "hit" : "left";
+        if (error instanceof PressMissed) return this.requireMissed(press, error);
+        if (!this.tab.isDropped || (await press.outcome()) !== "hit") throw error;
         return "hit"; // Chrome dropped the debugger because of the click
       }
-      return this._clickOutcome();
+      if ((await press.outcome()) === "diverted") throw notReceived();
+      return "hit";
     });
   }
 
-  // What a click hit. A page that navigates because of it may not answer any more.
-  async _clickOutcome() {
-    const ms = this.msLeft(this.tab.isLeaving ? LEAVING_MS : INPUT_MS);
-    try {
-      const { outcome, changed } = await this.pages.run(this.tab, "clickOutcome", null, ms);
-      if (outcome === "changed") throw elementChanged("the click", changed, "unknown");
-      return outcome;
-    } catch (error) {
-      if (error instanceof ContextLost) return "hit";
-      if (this.tab.isLeaving && error.code === "NAVIGATION_TIMEOUT") return "hit";
-      throw error;
-    }
+  // "missed" if the press has hit nothing; throws ELEMENT_NOT_FOUND, with the effect unknown, if nobody knows what it hit.
+  async requireMissed(press, { hasPressed }) {
+    if ((await press.outcome()) === "missed" || !hasPressed) return "missed";
+    throw notReceived();
   }
 
   async _toggle(field, value) {
@@ -225,9 +226,9 @@ export class Interactor {
     } catch (error) {
       throw error instanceof ContextLost ? navigated("none") : error;
     }
-    const isCurrent = this.documentCheck(field);
+    const keys = this.keys(this.documentCheck(field));
     try {
-      await this.perform(value ? this.device.typeText(value, isCurrent) : this.device.pressKey("Delete", isCurrent), TYPE_MS);
+      await this.perform(value ? this.device.typeText(value, keys) : this.device.pressKey("Delete", keys), TYPE_MS);
     } catch (error) {
       if (error instanceof TimedOut) throw hangs();
       if (error instanceof NavigatedAway) throw navigated(error.hasStarted ? "unknown" : "none");

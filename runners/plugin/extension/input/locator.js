@@ -16,6 +16,7 @@ const MESSAGES = {
   moving: "The element for {target} keeps moving.",
   outside: "The element for {target} cannot be scrolled into view.",
   gone: "The element for {target} is no longer on the page; index the page again.",
+  other_origin: "The element for {target} is a frame of another origin, which gets no input; open its address as a page of its own.",
 };
 const REFERENCE_MESSAGES = {
   ...MESSAGES,

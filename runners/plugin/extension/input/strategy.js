@@ -17,10 +17,12 @@ export async function withInputStrategy(context, interact, { byCdp, locateMs, di
   tab.isDropped = false;
   tab.dialogs.answerNext(dialog);
   let outcome;
+  await context.withholdFrames(tab.id, true);
   try {
     outcome = await tryBoth(context, interact, interactorWith, byCdp);
   } finally {
     tab.lastInputAt = now();
+    context.withholdFrames(tab.id, false);
   }
   await waitUntil(() => tab.windowsKept >= tab.windowsOpened, Math.min(end, now() + WINDOW_MS));
   tab.windowsKept = tab.windowsOpened; // a window of the same name is used again

@@ -61,7 +61,8 @@
         this.show(message);
         return;
       }
-      if (message.type === "conceal") this.overlay?.conceal();
+      if (message.type === "withhold") globalThis.continuityWithholds = message.isWithheld;
+      else if (message.type === "conceal") this.overlay?.conceal();
       else if (message.type === "reveal") this.overlay?.reveal();
       else if (message.type === "flush") await nextFrames();
       if (message.question) this.send({ type: "answer", question: message.question });
@@ -71,6 +72,7 @@
       this.isTask = message.state !== "idle";
       if (this.isTask && message.taskId !== this.taskId) this.beginTask(message.taskId);
       this.watch.set(message.watch);
+      globalThis.continuityWithholds = Boolean(message.isWithheld); // page/frame_input.js
       this.overlay?.show(message);
       this.observer.disconnect();
       if (this.isTask) this.observe();
@@ -111,7 +113,7 @@
       const { isTask } = this;
       this.isTask = false;
       if (isTask && chrome.runtime?.id) this.connect();
-      else this.show({ state: "idle", watch: "off" });
+      else this.show({ state: "idle", watch: "off", isWithheld: false });
     }
   }
 

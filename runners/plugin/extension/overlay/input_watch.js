@@ -45,39 +45,45 @@
     pointerout: (event) => (window === window.top && event.relatedTarget === null && event.pointerType === "mouse" ? { kind: "left" } : null),
   };
 
+  const MAX_EARLY = 50;
+
   // Calls `report` with each event. `isOwn(event)` is whether an event is on the overlay's own buttons.
+  //
+  // It listens from the beginning of the document, and always: a page whose listeners were there first could hide a person's
+  // input from it.
   class InputWatch {
     constructor({ report, isOwn = () => false }) {
       this.report = report;
       this.isOwn = isOwn;
-      this.mode = "off";
+      this.mode = "early"; // the service worker has not said yet whether to report
+      this.early = [];
       this.listener = (event) => this.receive(event);
+      this.listen();
     }
 
     // "off": report nothing; "watching": report every event; "counting": a person has the page, report what is counted.
     set(mode) {
-      this.mode = mode;
-      if (mode === "off") this.unlisten();
-      else this.listen();
+      const { early } = this;
+      Object.assign(this, { mode, early: [] });
+      for (const described of early) this.tell(described);
     }
 
     // Listen (again: `document.open` removes the listeners of the window). Listening twice is the same as once.
     listen() {
-      if (this.mode === "off") return;
       for (const type of Object.keys(descriptions)) {
         window.addEventListener(type, this.listener, { capture: true, passive: true });
       }
     }
 
-    unlisten() {
-      for (const type of Object.keys(descriptions)) window.removeEventListener(type, this.listener, { capture: true });
+    receive(event) {
+      if (this.mode === "off" || !event.isTrusted || this.isOwn(event)) return;
+      const described = descriptions[event.type](event);
+      if (described) this.tell(described);
     }
 
-    receive(event) {
-      if (!event.isTrusted || this.isOwn(event)) return;
-      const described = descriptions[event.type](event);
-      if (!described) return;
-      if (this.mode === "watching") this.report(described);
+    tell(described) {
+      if (this.mode === "early") this.early = [...this.early, described].slice(-MAX_EARLY);
+      else if (this.mode === "watching") this.report(described);
       else if (this.mode === "counting" && !["move", "left"].includes(described.kind)) {
         const { key: _key, code: _code, ...counted } = described;
         this.report(counted);

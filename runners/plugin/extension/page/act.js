@@ -943,10 +943,6 @@ const MAX_CLICK_MS = 15_000;
 const LONGEST_FRAME_MS = 100; // a page that is not shown draws no frames
 const CLICK_EVENTS = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
 const PRESSES = new Set(["pointerdown", "mousedown"]);
-const isWithin = (element, around) => {
-for (let node = element; node; node = renderedAround(node)) if (node === around) return true;
-return false;
-};
 const guard = (target) => {
 const state = { target, hit: null, isClicked: false, changed: null };
 const closedRoots = closedRootsAround(target);
@@ -958,7 +954,7 @@ globalThis.continuityReport?.();
 if (!state.hit || event.type !== "click") return Boolean(state.hit);
 state.changed ??= changeOfExpected(); // by what the page did since the press
 if (state.changed) return false;
-state.isClicked ||= activates(target, hit) || isWithin(target, hit) || !isHere(target);
+state.isClicked ||= activates(target, hit) || !isHere(target);
 return state.isClicked;
 };
 state.check = (event) => {

@@ -1,7 +1,8 @@
 // The content scripts that watch for a person's input and draw the overlay. They run in every frame from the beginning of
 // a document; a frame that is in no task's tab does nothing (overlay/frame.js).
 const ID = "overlay";
-export const FILES = ["overlay/input_watch.js", "overlay/overlay.js", "overlay/frame.js"];
+// The watch listens before a frame withholds input: it reports what is withheld.
+export const FILES = ["overlay/input_watch.js", "overlay/overlay.js", "overlay/frame.js", "page/first_listeners.js", "page/frame_input.js"];
 
 // Register them for the documents to come. Registering them twice changes nothing.
 export async function registerContentScripts() {

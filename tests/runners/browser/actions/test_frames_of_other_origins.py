@@ -6,9 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.browser.covering_frames import COVER_WHEN, VICTIM, covering_page
+from tests.support.browser.covering_frames import (
+    COVER_WHEN,
+    covering_page,
+    frame_url,
+    victim_server,
+)
 from tests.support.browser.page_reader import Reader
-from tests.support.browser.page_server import PageServer, serve_pages
+from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup
 
 pytest_plugins = ["tests.support.browser.browser_fixtures"]
@@ -17,15 +22,8 @@ pytest_plugins = ["tests.support.browser.browser_fixtures"]
 @pytest.fixture
 def victim() -> Iterator[PageServer]:
     """Yield the server of the page that is shown in a frame; it counts what reaches that page."""
-    with serve_pages() as server:
-        server.add("/transfer", VICTIM)
-        server.add("/landed", "ok")
+    with victim_server() as server:
         yield server
-
-
-def frame_url(victim: PageServer, host: str) -> str:
-    """Return the address of the page in the frame: another port, or another site."""
-    return victim.url("/transfer").replace("127.0.0.1", host)
 
 
 def click_button(page: TaskPage) -> str:

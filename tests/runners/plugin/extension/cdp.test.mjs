@@ -29,6 +29,10 @@ function made(replaced = {}) {
 
 const tab = { id: 1, lost: new Promise(() => {}), documents: 1, isLeaving: false };
 
+// A press that the page confirms, and keys that it may get.
+const press = (x, y, { isReceived = true } = {}) => ({ x, y, isCurrent: () => true, isReady: async () => true, isReceived: async () => isReceived });
+const keys = { isCurrent: () => true, requireFocus: async () => {} };
+
 test("a tab is attached once", async () => {
   const { cdp, calls } = made();
   await Promise.all([cdp.attach(1), cdp.attach(1)]);
@@ -67,7 +71,7 @@ test("a session that the browser ended is reported, and attached again by the ne
 
 test("each input event is announced before it is sent", async () => {
   const { cdp, calls } = made();
-  await new CdpInput(tab, cdp).click(5, 6, () => true);
+  await new CdpInput(tab, cdp).click(press(5, 6));
   const sent = calls.filter((call) => !/settle|evaluate/.test(call));
   assert.deepEqual(sent, [
     "announce mouseMoved", "Input.dispatchMouseEvent mouseMoved",
@@ -76,18 +80,34 @@ test("each input event is announced before it is sent", async () => {
   assert.equal(calls.filter((call) => call === "settle").length, 3);
 });
 
+test("a press that the element has not received is released outside of the page", async () => {
+  const points = [];
+  const { cdp } = made({ sendCommand: async (_, method, params) => params?.type && points.push([params.type, params.x, params.y]) });
+  await assert.rejects(new CdpInput(tab, cdp).click(press(5, 6, { isReceived: false })), { hasPressed: true });
+  assert.deepEqual(points, [["mouseMoved", 5, 6], ["mousePressed", 5, 6], ["mouseReleased", -1, -1]]);
+});
+
+test("a button that is pressed when the action ends is released outside of the page", async () => {
+  const points = [];
+  const { cdp } = made({ sendCommand: async (_, method, params) => params?.type && points.push([params.type, params.x]) });
+  let isOver = false;
+  const ending = { ...press(5, 6), isReceived: async () => (isOver = true) };
+  await assert.rejects(new CdpInput(tab, cdp, () => isOver).click(ending), { code: "CDP_UNAVAILABLE" });
+  assert.deepEqual(points.at(-1), ["mouseReleased", -1]);
+});
+
 test("input that was not dispatched may be replaced; input that may have been is not", async () => {
   const failing = (fails) => made({ sendCommand: async (_, method, params) => {
     if (fails(method, params)) throw new Error("Debugger is not attached to the tab with id: 1.");
   } }).cdp;
-  await assert.rejects(new CdpInput(tab, failing(() => true)).click(1, 1, () => true), NotDispatched);
-  const lost = new CdpInput(tab, failing((_, params) => params?.type === "mouseReleased")).click(1, 1, () => true);
+  await assert.rejects(new CdpInput(tab, failing(() => true)).click(press(1, 1)), NotDispatched);
+  const lost = new CdpInput(tab, failing((_, params) => params?.type === "mouseReleased")).click(press(1, 1));
   await assert.rejects(lost, { code: "CDP_UNAVAILABLE", retryable: false, details: { effect: "unknown" } });
 });
 
 test("an action that is over sends no more input", async () => {
   const { cdp, calls } = made();
-  await assert.rejects(new CdpInput(tab, cdp, () => true).pressKey("a", () => true), { code: "CDP_UNAVAILABLE" });
+  await assert.rejects(new CdpInput(tab, cdp, () => true).pressKey("a", keys), { code: "CDP_UNAVAILABLE" });
   assert.ok(!calls.some((call) => call.startsWith("Input.dispatchKeyEvent")));
 });
 

@@ -38,11 +38,20 @@ test("a touch that a script of the page makes is not reported", () => {
   assert.deepEqual(reported, []);
 });
 
-test("during a takeover a touch is counted; otherwise nothing is listened to", () => {
+test("during a takeover a touch is counted; otherwise nothing is reported", () => {
   const { reported, receive } = watched("counting");
   receive("pointerdown", { pointerType: "touch", button: 0 });
   assert.equal(reported.length, 1);
-  listeners.clear();
-  watched("off");
-  assert.equal(listeners.size, 0);
+  const other = watched("off");
+  other.receive("pointerdown", { pointerType: "touch", button: 0 });
+  assert.equal(other.reported.length, 0);
+});
+
+test("it listens from the beginning; what comes before its mode is known is reported then", () => {
+  const reported = [];
+  const watch = new globalThis.ContinuityInputWatch({ report: (event) => reported.push(event) });
+  listeners.get("keydown")({ type: "keydown", isTrusted: true, key: "a", code: "KeyA" });
+  assert.deepEqual(reported, []);
+  watch.set("watching");
+  assert.deepEqual(reported.map(({ kind }) => kind), ["key"]);
 });
