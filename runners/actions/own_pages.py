@@ -14,6 +14,7 @@ import socket
 from urllib.parse import SplitResult, urlsplit
 
 from runners.actions.errors import OwnPage
+from runners.network.address import TrustLevel, check_address
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -25,6 +26,32 @@ def refuse_own_page(url: str) -> None:
             "This is a page of the product itself, on which agents must not act.",
             details={"host": (urlsplit(url).hostname or "")[:253]},
         )
+
+
+def page_to_open(url: str, trust: TrustLevel) -> str:
+    """Return the URL of a page that a caller's tool may open, as a browser opens it: the one check
+    before each navigation, of every tool.
+
+    Raises:
+        InvalidTarget: Not an http(s) URL as browsers write it.
+        AddressNotAllowed: This caller may not read it.
+        OwnPage: It is one of the product's own pages.
+    """
+    address = check_address(url, trust)
+    refuse_own_page(address)
+    return address
+
+
+def check_shown_page(url: str, trust: TrustLevel) -> None:
+    """Check the URL that a tab shows, after a redirect or a click: before anything of it is
+    returned or used.
+
+    Raises:
+        OwnPage, AddressNotAllowed: As `page_to_open`.
+    """
+    refuse_own_page(url)
+    if trust != "local" and url.startswith(("http:", "https:")):
+        check_address(url, trust)
 
 
 def is_own_page(url: str) -> bool:

@@ -33,7 +33,7 @@ from runners.actions.catalogue import (
     Action,
 )
 from runners.actions.judged import CHANGED, JudgedElement, JudgeRequest
-from runners.actions.own_pages import refuse_own_page
+from runners.actions.own_pages import check_shown_page, page_to_open
 from runners.actions.parameters import BrowserUpload, TaskStart
 from runners.actions.readability import is_inline
 from runners.actions.uploaded_files import read_files
@@ -217,8 +217,7 @@ def _checked(action: Action, args: Mapping[str, Any], ctx: ToolContext) -> dict[
         where = ".".join(map(str, first["loc"]))
         raise InvalidTarget(f"{where}: {first['msg']}"[:300]) from None
     if isinstance(model, TaskStart) and model.url is not None:
-        model = model.model_copy(update={"url": check_address(model.url, ctx.trust)})
-        refuse_own_page(model.url or "")
+        model = model.model_copy(update={"url": page_to_open(model.url, ctx.trust)})
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -342,11 +341,8 @@ def _check_page(url: Any, ctx: ToolContext) -> None:
     Raises:
         OwnPage, AddressNotAllowed: The agent may not act on it, or the caller may not read it.
     """
-    if not isinstance(url, str):
-        return
-    refuse_own_page(url)
-    if ctx.trust != "local" and url.startswith(("http:", "https:")):
-        check_address(url, ctx.trust)
+    if isinstance(url, str):
+        check_shown_page(url, ctx.trust)
 
 
 def _check_origins(action: Action, reply: PluginReply, ctx: ToolContext) -> None:

@@ -20,14 +20,13 @@ from runners.actions.errors import (
     InvalidTaskTab,
     TaskTabClosed,
 )
-from runners.actions.own_pages import refuse_own_page
+from runners.actions.own_pages import check_shown_page, refuse_own_page
 from runners.browser.errors import browser_errors
 from runners.browser.interaction.page_reader import GRACE_SECONDS, wait_for_next_document
 from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.observation.page_events import PageEvents
 from runners.browser.session.tab import Tab
 from runners.errors import PageCrashed
-from runners.network.address import check_address
 from runners.tools.base import ToolContext
 
 if TYPE_CHECKING:
@@ -309,6 +308,4 @@ def check_page_address(url: str, ctx: ToolContext) -> None:
     Raises:
         OwnPage, AddressNotAllowed: They may not.
     """
-    refuse_own_page(url)
-    if ctx.trust != "local" and url.startswith(("http:", "https:")):
-        check_address(url, ctx.trust)
+    check_shown_page(url, ctx.trust)

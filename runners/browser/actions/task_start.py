@@ -7,7 +7,7 @@ from typing import Any
 
 from runners.actions.catalogue import TASK_START
 from runners.actions.errors import TaskTabClosed
-from runners.actions.own_pages import refuse_own_page
+from runners.actions.own_pages import page_to_open
 from runners.actions.parameters import TaskStart
 from runners.actions.registration import action
 from runners.actions.results import TaskStarted
@@ -29,7 +29,6 @@ from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.session.session import OpenBrowserSession
 from runners.browser.session.tab import Tab
 from runners.errors import ToolFailed
-from runners.network.address import check_address
 from runners.tools.base import ToolContext
 
 WINDOW_SECONDS = 5.0
@@ -49,9 +48,7 @@ async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
     session = ctx.browser
     if session is None:
         raise TaskTabClosed("This call has no browser.")
-    url = None if args.url is None else check_address(args.url, ctx.trust)
-    if url is not None:
-        refuse_own_page(url)
+    url = None if args.url is None else page_to_open(args.url, ctx.trust)
     earlier = current_task_tab(session) if args.reuse_existing_tab else None
     if earlier is None:
         await end_task(session)

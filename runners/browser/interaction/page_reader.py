@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+from runners.actions.own_pages import check_shown_page, page_to_open
 from runners.actions.untrusted_page import fence_page
 from runners.browser.errors import (
     ContextLost,
@@ -27,7 +28,6 @@ from runners.errors import (
     NavigationTimeout,
     ToolFailed,
 )
-from runners.network.address import check_address
 from runners.tools.base import ToolContext
 
 PARSE_SECONDS = 30.0
@@ -221,17 +221,17 @@ async def opened_page(
     Raises:
         InvalidTarget: It is no http or https URL.
         AddressNotAllowed: It is, or redirects to, an address that the caller may not read.
+        OwnPage: It is, or redirects to, one of the product's own pages.
         PageCrashed, NavigationFailed, NavigationTimeout, ToolFailed: As the browser reports.
     """
-    address = check_address(url, ctx.trust)
+    address = page_to_open(url, ctx.trust)
     if ctx.browser is None:
         raise browser_lost()
     async with ctx.browser.tab() as tab:
         reader = PageReader(extract or ExtractOptions(), wait_for, ctx.deadline)
         page = await reader.open_and_read(tab, address)
-        if ctx.trust != "local":
-            # A redirect may have led to an address whose content this caller may not read.
-            check_address(page["url"], ctx.trust)
+        # A redirect may have led to an address whose content this caller may not read.
+        check_shown_page(page["url"], ctx.trust)
         yield tab, page
 
 

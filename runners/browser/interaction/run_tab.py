@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
+from runners.actions.own_pages import check_shown_page
 from runners.browser.errors import browser_lost
 from runners.browser.interaction.input_device import InputDevice
 from runners.browser.interaction.interactor import Interactor
 from runners.browser.session.tab import Tab
-from runners.network.address import check_address
 from runners.tools.base import ToolContext
 
 RESERVE_SECONDS = 0.5  # so that a timeout is raised by the interactor, with details.effect
@@ -24,13 +24,14 @@ async def lease_run_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterat
 
     Raises:
         PageCrashed: No earlier call opened a page, or it died.
-        AddressNotAllowed: The page navigated to an address that this caller may not read.
+        AddressNotAllowed, OwnPage: The page navigated to one that this caller may not read, or to
+            one of the product's own.
     """
     if ctx.browser is None:
         raise browser_lost()
     async with ctx.browser.run_tab(fresh=fresh) as tab:
-        if not fresh and ctx.trust != "local":
-            check_address(tab.page.url, ctx.trust)
+        if not fresh:
+            check_shown_page(tab.page.url, ctx.trust)
         yield tab
 
 

@@ -10,8 +10,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runners.actions.own_pages import refuse_own_page
-from runners.network.address import check_address
+from runners.actions.own_pages import page_to_open
 from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
@@ -74,8 +73,7 @@ async def _navigation(cdp: CDPSession, to: str, trust: TrustLevel) -> None:
             entry = {"entryId": history["entries"][index]["id"]}
             await cdp.send("Page.navigateToHistoryEntry", entry)
     else:
-        url = check_address(to, trust)
-        refuse_own_page(url)
+        url = page_to_open(to, trust)
         await cdp.send("Page.navigate", {"url": url})
 
 

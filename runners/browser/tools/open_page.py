@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import Field, StrictStr
 
+from runners.actions.own_pages import check_shown_page, page_to_open
 from runners.browser.interaction.page_reader import PageReader
 from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import ExtractOptions, WaitCondition
-from runners.network.address import check_address
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
@@ -34,9 +34,8 @@ async def open_page(args: OpenPage, ctx: ToolContext) -> Mapping[str, Any]:
     Returns its url, title, pageType and httpStatus. A page with an HTTP error status is opened
     anyway and named in `warnings`.
     """
-    url = check_address(args.url, ctx.trust)
+    url = page_to_open(args.url, ctx.trust)
     async with lease_run_tab(ctx, fresh=True) as tab:
         page = await PageReader(TITLE_ONLY, args.wait_for, ctx.deadline).open_and_read(tab, url)
-        if ctx.trust != "local":
-            check_address(page["url"], ctx.trust)
+        check_shown_page(page["url"], ctx.trust)
         return {key: page[key] for key in PAGE_KEYS}

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import Field, StrictBool, StrictStr
 
+from runners.actions.own_pages import check_shown_page
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import run_command
 from runners.browser.interaction.page_reader import PageReader, wait_for_next_document
@@ -19,7 +20,6 @@ from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import ExtractOptions, WaitCondition
 from runners.browser.session.tab import Tab
 from runners.errors import ConditionNotMet
-from runners.network.address import check_address
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
@@ -86,8 +86,7 @@ async def read_current_page(args: ReadCurrentPage, ctx: ToolContext) -> Mapping[
         page["fingerprint"] = await _fingerprint(tab) if is_other else args.unlike
         if args.is_compared:
             await _remember(tab)
-        if ctx.trust != "local":
-            check_address(page["url"], ctx.trust)
+        check_shown_page(page["url"], ctx.trust)
     if args.whole:
         return page
     return await fit_content(page, args.extract.max_content_length, ctx.save_artifact)

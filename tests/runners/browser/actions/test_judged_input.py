@@ -1,0 +1,99 @@
+"""The element that was judged gets the input, if it is still as it was; no other one ever does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from runners.actions.judged import JudgedElement, expected_element
+from runners.invocation.invoke import invoke
+from runners.invocation.judge import judge_element, request_for
+from runners.tools.base import ToolCall, ToolResult
+from tests.support.browser.page_reader import Reader
+from tests.support.browser.page_server import PageServer
+from tests.support.browser.task_page import TaskPage, start_on_markup
+
+pytest_plugins = ["tests.support.browser.browser_fixtures"]
+FORM = """<form id=f method=post action="/drafts?key=k1#top"><input id=i aria-label=Title>
+<button id=b type=button onclick="0">Save</button></form><a id=a href="/more?x=1">More (3)</a>"""
+Use = Callable[..., ToolResult]
+
+
+def judged_and_used(
+    page: TaskPage, tool: str, args: dict[str, Any], change: str = ""
+) -> tuple[JudgedElement, ToolResult]:
+    """Judge the element of a call, change the page, and make the call."""
+    reader, asked = page.read, request_for(tool, args)
+    assert asked is not None
+    judged = reader.wait(judge_element(asked, reader.context()))
+    if change:
+        page.evaluate(f"{{ {change} }}")
+    expected = expected_element(asked, judged, compares=True)
+    context = replace(reader.context(), judged=expected)
+    return judged, reader.wait(invoke(ToolCall(tool, args), context))
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "change"),
+    [
+        ("browser_click", {"xpath": "//button"}, "b.textContent = 'Delete'"),
+        ("browser_click", {"xpath": "//button"}, "b.replaceWith(b.cloneNode(true))"),
+        ("browser_press_key", {"xpath": "//input", "key": "Enter"}, "f.action = '/account'"),
+        ("browser_type", {"xpath": "//input", "text": "x", "submit": True}, "f.method = 'get'"),
+        (
+            "click_element",
+            {"locator": {"mode": "selector", "selector": "button"}},
+            "b.insertAdjacentHTML('beforebegin', '<button id=d type=button>Pay</button>')",
+        ),
+    ],
+    ids=["name", "node", "form", "method", "another"],
+)
+def test_a_changed_element_gets_no_input(
+    reader: Reader, page_server: PageServer, tool: str, args: dict[str, Any], change: str
+) -> None:
+    page = start_on_markup(reader, page_server, FORM)
+    tab = {"tabId": page.tab_id} if tool.startswith("browser_") else {"timeoutMs": 500}
+    _, result = judged_and_used(page, tool, {**tab, **args}, change)
+    details = (result.error or {})["details"]
+    assert details["reason"] == ("gone" if "replaceWith" in change else "changed")
+    assert details["effect"] == "none"
+    assert not [one for one in page.log if one.startswith(("click", "keydown", "input"))]
+
+
+def test_an_element_that_is_as_it_was_gets_the_input_and_its_facts_are_complete(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(reader, page_server, FORM)
+    enter = {"tabId": page.tab_id, "xpath": "//input", "key": "Enter"}
+    asked = request_for("browser_press_key", enter)
+    assert asked is not None
+    facts = reader.wait(judge_element(asked, reader.context())).facts
+    here = page_server.url("/").removesuffix("/")
+    assert [(one.method, one.action) for one in facts.submits] == [
+        ("post", f"{here}/drafts?key=k1")
+    ]
+    assert (facts.page, facts.frame) == (f"{here}/task", f"{here}/task")
+    judged, result = judged_and_used(
+        page, "browser_click", {"tabId": page.tab_id, "xpath": "//button"}, "a.textContent = 'X'"
+    )
+    assert (result.ok, judged.submits) == (True, False)
+    assert page.log.count("click:b:true") == 1
+
+
+def test_a_click_at_a_point_presses_the_judged_element_only(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(reader, page_server, FORM)
+    page("screenshot")
+    box = page.evaluate("(() => { const {x, y} = b.getBoundingClientRect(); return [x, y] })()")
+    point = {"tabId": page.tab_id, "x": round(box[0]) + 5, "y": round(box[1]) + 5}
+    _, moved = judged_and_used(page, "browser_click", point, "b.style.marginTop = '200px'")
+    assert (moved.error or {})["details"]["effect"] == "none"
+    assert not [one for one in page.log if one.startswith("click")]
+    page.evaluate("b.style.marginTop = ''")
+    _, result = judged_and_used(page, "browser_click", point)
+    assert result.ok
+    assert page.log.count("click:b:true") == 1
