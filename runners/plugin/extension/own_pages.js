@@ -6,20 +6,41 @@ const OWN = "This is a page of the product itself, on which agents must not act.
 const BROWSER = "This is a page of the browser, on which agents must not act.";
 const OPEN_TO_AGENTS = /^(https?|about|data|blob|file|chrome-error):/;
 
+const LOCAL = "localhost"; // stands for every name and address of this machine
+
 // A function that says whether a URL is one of the product's own: at one of its origins, or one of the pages that may send
-// this extension messages.
+// this extension messages; in whatever way its host is written.
 export function ownPages(origins, patterns = chrome.runtime.getManifest().externally_connectable?.matches ?? []) {
-  const own = new Set(origins.map((origin) => new URL(origin).origin));
-  const expressions = patterns.map(patternExpression);
+  const own = new Set(origins.map((origin) => canonical(new URL(origin)).origin));
+  const expressions = patterns.map((pattern) => patternExpression(pattern.replace(/:\/\/127\.0\.0\.1(?=[:/])/, `://${LOCAL}`)));
   return (address) => {
     let url;
     try {
-      url = new URL(address.replace(/^(view-source:|blob:)+/, ""));
+      url = canonical(new URL(address.replace(/^(view-source:|blob:)+/, "")));
     } catch {
       return false;
     }
     return own.has(url.origin) || expressions.some((expression) => expression.test(url.href));
   };
+}
+
+// The same URL with one spelling of its host: without the final dot of a name, and with `localhost` for what means this machine:
+// the names below localhost, and the loopback and unspecified addresses, also as IPv6. Chrome has read numbers such as 127.1.
+function canonical(url) {
+  const host = url.hostname.replace(/\.+$/, "");
+  const plain = ipv4Of(host) ?? host;
+  const isLocal = plain === LOCAL || plain.endsWith(`.${LOCAL}`) || /^(127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1?\])$/.test(plain);
+  const changed = new URL(url);
+  changed.hostname = isLocal ? LOCAL : plain;
+  return changed;
+}
+
+// The IPv4 address that an IPv6 address is mapped to, as Chrome writes it: [::ffff:7f00:1].
+function ipv4Of(host) {
+  const mapped = /^\[::ffff:([\da-f]{1,4}):([\da-f]{1,4})\]$/.exec(host);
+  if (!mapped) return null;
+  const [high, low] = mapped.slice(1).map((part) => parseInt(part, 16));
+  return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }
 
 // Throw INVALID_TARGET if agents must not act on the page of this URL.

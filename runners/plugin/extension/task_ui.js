@@ -59,6 +59,7 @@ export class TaskUi {
     this.moves = new PointerMoves();
     this.ready = Promise.all([this.control.loaded, tasks.ready]);
     this.shown = new Set(); // the tasks whose tabs have the content scripts
+    this.taken = new Set(); // the tasks that a person has taken over
     this.losses = []; // {taskId, port} of each document that has removed its overlay too often
     this.connectionStatus = { isPaired: false, isConnected: false };
   }
@@ -189,12 +190,19 @@ export class TaskUi {
   // must not be there before them.
   async changed(taskId) {
     this.showBadge();
+    await this.forgetMouse(taskId);
     if (this.control.isShown(taskId) !== this.shown.has(taskId)) await this.showAgain(taskId);
     for (const tabId of tabsWithPorts()) {
       const owner = await this.tasks.taskOf(tabId);
       if (owner === taskId && this.control.isShown(taskId)) tellFrames(tabId, this.stateFor(taskId, tabId));
       else if (!owner || owner === taskId) release(tabId);
     }
+  }
+
+  // During a takeover the mouse moved unseen: where it is then is no movement.
+  async forgetMouse(taskId) {
+    if (this.control.isTakenOver(taskId)) this.taken.add(taskId);
+    else if (this.taken.delete(taskId)) for (const tabId of await this.tasks.tabsOf(taskId)) this.moves.lose(tabId);
   }
 
   async showAgain(taskId) {

@@ -201,3 +201,26 @@ def test_the_overlay_lets_clicks_through_to_a_dialog_that_covers_the_page(
     accept = next(one for one in elements if one.get("text") == "Accept")
     task.perform("browser_click", clickId=accept["clickId"])
     assert task.page.evaluate("document.querySelector('dialog').open") is False
+
+
+# A page that is there before any other listener: it keeps every event of input from them.
+SWALLOWING = b"""<!doctype html><title>Swallowing</title><script>
+for (const kind of ["pointerdown", "pointermove", "mousemove", "mousedown", "keydown", "input",
+  "wheel", "pointerout", "touchstart"])
+  for (const place of [window, document]) place.addEventListener(kind,
+    (event) => event.stopImmediatePropagation(), {capture: true, passive: false});
+</script><body style="height: 3000px"><iframe srcdoc="<p>Inside"></iframe>"""
+
+
+@pytest.mark.parametrize(("words", "counts"), [(("key", "a"), {"keys": 1})])
+def test_a_page_that_swallows_all_input_hides_none_of_it(
+    task: VisibleTask, words: tuple[object, ...], counts: dict[str, int]
+) -> None:
+    task.server.files.files["/swallowing"] = SWALLOWING
+    url = f"http://127.0.0.1:{task.server.files.server_port}/swallowing"
+    started = task.server.perform("task_start", {"url": url, "reuseExistingTab": True})
+    assert started["status"] == "success", started
+    assert not task.server.of_type("takeover")  # by the page that is new under the resting mouse
+    task.screen.do(*words)
+    takeover = task.sent("takeover")
+    assert (takeover["reason"], takeover.get("counts")) == ("input", counts)
