@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,11 @@ def test_a_page_that_leads_to_the_product_is_neither_read_nor_used(
     assert (reader.call("open_page", url=url).error or {})["errorCode"] == "INVALID_TARGET"
     reader.call("open_page", url=page_server.url("/plain"))
     evaluate(reader, f"location.href = {product.url('/plain')!r}")
-    locator = {"mode": "selector", "selector": "body"}
-    for name, args in (("read_current_page", {}), ("click_element", {"locator": locator})):
+    body = {"locator": {"mode": "selector", "selector": "body"}}
+    calls: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("read_current_page", {}),
+        ("click_element", body),
+    )
+    for name, args in calls:
         error = reader.call(name, **args).error or {}
         assert error["errorCode"] == "INVALID_TARGET", (name, error)
