@@ -11,7 +11,7 @@ BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages a
 unexport PYTHONDONTWRITEBYTECODE
 # Use UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
-.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial volume-trial guards lint lint-style lint-types lint-imports fix bench agent-bench extension doctor
+.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial volume-trial fuzz-cost guards lint lint-style lint-types lint-imports fix bench agent-bench extension doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,9 @@ faults: setup-tests ## run all tests that kill processes, one at a time, on both
 
 upgrade-trial: setup-tests ## upgrade from the commit OLD to this code under load, and go back (MINUTES=5)
 	@$(VENV)/python -m tests.upgrade_trial --old $(OLD) --minutes $(or $(MINUTES),5)
+
+fuzz-cost: setup-tests ## search for the inputs that cost each parser the most (ARGS="30 NAME")
+	@$(VENV)/python -m tests.fuzz_cost $(ARGS)
 
 volume-trial: setup-tests ## time operations with a million runs beside a thousand (RUNS=1000000)
 	@$(VENV)/python -m tests.volume_trial $(or $(RUNS),1000000)

@@ -82,9 +82,10 @@ def _credentials(text: str) -> Iterator[re.Match[str]]:
     """Yield the values of the parameters that are named as credentials; none is empty."""
     end = 0
     for parameter in _PARAMETER.finditer(text):
-        is_named_so = _NAME.fullmatch(unquote_plus(parameter[1]).strip())
+        if parameter.start() < end or not _NAME.fullmatch(unquote_plus(parameter[1]).strip()):
+            continue  # also because reading each value to its end would take quadratic time
         value = _VALUE.match(text, parameter.end())
-        if parameter.start() >= end and is_named_so and value and value[0]:
+        if value and value[0]:
             yield value
             end = value.end()
 

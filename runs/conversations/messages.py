@@ -13,6 +13,7 @@ from decisions.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
 from decisions.models import Confirmation
+from decisions.security.url_credentials import mask_url_credentials
 from decisions.validation.json_output import json_digest
 from runners.own_browsers import SELECTED
 from runs.conversations.errors import TaskBusy, TaskNotFound
@@ -210,7 +211,7 @@ def new_task(
         principal_id=principal.id,
         user_id=principal.user_id,
         trust=principal.trust,
-        title=title,
+        title=mask_url_credentials(title),
         target_id=target_id,
         key=key,
         session_id=session_id,

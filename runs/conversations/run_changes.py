@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from decisions.infra.ids import new_id
+from decisions.security.url_credentials import mask_url_credentials
 from decisions.validation.storable import storable_text
 from runners.actions.catalogue import ACTIONS
 from runners.tools.registry import get_tool
@@ -128,5 +129,6 @@ def _content_of(change: Transition) -> str:
 
 def message_event(message: TaskMessage) -> NewEvent:
     """Return the event of a new message."""
-    data = {"messageId": message.id, "role": str(message.role), "content": message.content}
+    content = mask_url_credentials(message.content)
+    data = {"messageId": message.id, "role": str(message.role), "content": content}
     return NewEvent(MESSAGE, data | ({"runId": message.run_id} if message.run_id else {}))

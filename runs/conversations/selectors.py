@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from decisions.identity.authority import seen_by
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
+from decisions.security.url_credentials import mask_url_credentials
 from decisions.validation.json_schema import page_of
 from decisions.validation.storable import storable_text
 from runs.conversations.errors import TaskNotFound
@@ -138,7 +139,7 @@ def message_object(message: TaskMessage) -> dict[str, Any]:
     data = {
         "id": message.id,
         "role": message.role,
-        "content": message.content,
+        "content": mask_url_credentials(message.content),
         "timestamp": to_ms(message.at),
     }
     return data | ({"runId": message.run_id} if message.run_id else {})

@@ -15,7 +15,7 @@ from runs.agent.history import user_texts
 from runs.journal.outcome import masked_conclusion
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
-from runs.models import UNFINISHED, Run
+from runs.models import ANSWER, UNFINISHED, Run
 from runs.queue.leases import Lease
 from runs.sessions.named import NamedSession
 from runs.submission.secret_inputs import Secrets, read_secrets
@@ -61,10 +61,11 @@ class RunResources:
 
     @cached_property
     def _texts(self) -> Sequence[Any]:
-        """The inputs, and what the user wrote in the run's task before."""
+        """The inputs, the user's answer, and what the user wrote in the run's task before."""
+        given = [self._run.inputs, self._run.options.get(ANSWER)]
         if self._run.template_id != AGENT or self._run.task_id is None:
-            return [self._run.inputs]
-        return [self._run.inputs, *user_texts(self._run.task_id)]
+            return given
+        return [*given, *user_texts(self._run.task_id)]
 
     def mask_event(self, event: NewEvent) -> NewEvent:
         """Return an event without secrets."""

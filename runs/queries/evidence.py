@@ -76,7 +76,7 @@ def export_evidence(
 
 
 def _records(run: Run, principal: Principal, *, contents: bool) -> Iterator[Record]:
-    mask = input_masker(run.inputs).value
+    mask = input_masker([run.inputs, run.options]).value
     return chain(
         [mask({"type": "run", **_columns(run)})],
         map(mask, _steps(run)),

@@ -15,6 +15,7 @@ from artifacts.models import RESULT, Artifact
 from decisions.admin.filters import workspace_label
 from decisions.models import AuditEntry, Token, Workspace
 from decisions.presentation.formatting import duration, one_line, pretty_json
+from decisions.security.logs import redact
 from runners.actions.typed_text import hide_typed_text
 from runs.admin.new_run.views import again_url
 from runs.admin.runs import result as runs_result
@@ -75,7 +76,7 @@ def run_context(request: HttpRequest, run: Run) -> dict[str, Any]:
         "steps": steps,
         "conversation": talk,
         "usage": usage_figures(run) if talk else [],
-        "goal": str(run.inputs.get("goal", ""))[:GOAL] if talk else "",
+        "goal": redact(str(run.inputs.get("goal", "")))[:GOAL] if talk else "",
         "player": {
             "pictures": pictures,
             "moments": moments(bars, pictures, shares_page=_shares_page(run)),

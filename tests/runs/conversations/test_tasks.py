@@ -65,6 +65,19 @@ def test_a_task_without_a_message_waits_for_its_first(
     assert not Run.objects.exists()
 
 
+def test_a_credential_in_a_message_is_in_no_title_event_audit_row_or_answer(
+    principal: Principal, make_task: MakeTask
+) -> None:
+    task_id = make_task("Read http://127.0.0.1:1/?access_token=canary-8a1f0c93 now.")
+    masked = "Read http://127.0.0.1:1/?access_token=*** now."
+    assert conversation(principal, task_id) == [("user", masked)]
+    written = [Task.objects.get(id=task_id).title]
+    written += TaskEvent.objects.filter(task_id=task_id).values_list("data", flat=True)
+    written += AuditEntry.objects.values_list("metadata", flat=True)
+    assert "canary" not in str(written)
+    assert masked in written
+
+
 def test_a_message_becomes_a_run_and_its_answer_becomes_a_message(
     principal: Principal, worker: WorkerProcess, make_task: MakeTask
 ) -> None:

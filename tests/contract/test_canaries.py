@@ -1,0 +1,255 @@
+"""A secret of each kind is planted, everything runs, and every table, file, log line, answer and
+page is searched for each secret. Where one may be is in docs/security.md, "Where secrets may be".
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+from django.test import Client
+
+from decisions.identity.principals import Principal
+from runners.browser_sessions import read_state
+from runners.models import BrowserSession
+from runners.targets.runner_endpoint import probe_target
+from runners.targets.targets import TargetFields, allow_on_target, create_target_row
+from runs.installation.backups.create import create_backup
+from runs.models import Run, RunStep, Task
+from runs.submission.services import submit_run
+from runs.worker.worker import WorkerProcess
+from tests.contract.mcp_host import PrincipalTransport, StdioHost
+from tests.contract.test_continuity_flow import RISKY
+from tests.support.agent.model_server import ModelServer
+from tests.support.agent.model_turns import Call, Turn, complete
+from tests.support.audit.canaries import Places, every_column, files_below, found_in
+from tests.support.audit.secret_search import collect_logs, every_page
+from tests.support.browser.page_server import PageResponse, html
+from tests.support.browser.template_sites import Site
+from tests.support.runners.stub_runner import RunnerConnection, stub_runner
+from tests.support.runs.waiting import wait_until
+from tests.support.runs.webhooks import deliver
+
+pytest_plugins = [
+    "tests.support.admin.admin_fixtures",
+    "tests.support.agent.agent_fixtures",
+    "tests.support.agent.model_fixtures",
+    "tests.support.browser.login_fixtures",
+    "tests.support.browser.template_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.runners.runner_fixtures",
+    "tests.support.runs.webhook_fixtures",
+    "tests.support.workspace.workspace_fixtures",
+]
+pytestmark = pytest.mark.usefixtures("open_loopback")
+ROOT = Path(__file__).parents[2]
+
+
+def allowed_places() -> dict[str, tuple[str, ...]]:
+    """Return the places of the table in docs/security.md, by kind of secret."""
+    text = (ROOT / "docs/security.md").read_text().partition("## Where secrets may be")[2]
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \|$", text.partition("\n## ")[0], re.MULTILINE
+    )
+    return {kind: tuple(re.findall(r"`([^`]+)`", places)) for kind, places in rows}
+
+
+def echo(connection_: RunnerConnection) -> None:
+    """Answer with the headers of the request, in updates, output or error."""
+    request = connection_.request
+    assert request is not None
+    header = request.headers["authorization"]
+    if request.line.startswith("GET"):
+        connection_.answer(orjson.dumps([{"name": "bash.exec", "description": header}]))
+        return
+    encoded = base64.b64encode(header.removeprefix("Bearer ").encode()).decode()
+    whole = {"ok": True, "output": {header: encoded}}
+    broken = {"ok": False, "error": {"code": header, "message": header}}
+    result = broken if request.json["call"]["args"] else whole
+    connection_.answer(orjson.dumps({"updates": [header[:12], header[12:]], "result": result}))
+
+
+@contextmanager
+def second_worker() -> Iterator[WorkerProcess]:
+    """Open a worker that helps with batches."""
+    process = WorkerProcess("w2")
+    process.open()
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def batch_of_urls(site: Site, url_secret: str, principal: Principal) -> str:
+    """Submit a batch that two workers share; each page shows what it was sent."""
+
+    def reflect(query: str) -> PageResponse:
+        return html(f"<title>{query[-40:]}</title><h1>Report</h1><p>You sent {query}</p>")
+
+    site.server.add("/reports", reflect)
+    urls = [f"{site.url('/reports')}?n={n}&access_token={url_secret}" for n in range(30)]
+    urls[7] = f"http://127.0.0.1:1/?access_token={url_secret}"
+    return submit_run(
+        principal=principal,
+        template_id="batch_extract_pages",
+        inputs={"urls": urls},
+        options={"mode": "async", "timeoutMs": 300_000},
+    ).run_id
+
+
+def run_on_echoing_runner(
+    api: httpx.Client, worker: WorkerProcess, principal: Principal, token: str
+) -> str:
+    """Call a runner that sends the Authorization header back; return the answers."""
+    with stub_runner(echo) as runner:
+        fields = TargetFields(
+            principal.tenant_id,
+            principal.workspace_id,
+            "echo",
+            "docker-runner",
+            endpoint=runner.url,
+            auth_token=token,
+        )
+        target = create_target_row(fields, actor="test")
+        allow_on_target(target, ("bash.exec",), actor="test", reason="test")
+        probe_target(target, actor="test")
+        texts = []
+        for args in ({}, {"fail": True}):
+            call = {"name": "bash.exec", "targetId": target.id, "args": args}
+            submit_run(
+                principal=principal,
+                template_id="call_tools",
+                inputs={"calls": [call]},
+                options={"mode": "async"},
+            )
+            worker.work()
+            body = {"args": args, "targetId": target.id}
+            texts.append(api.post("/api/v1/tools/bash.exec/call", json=body).text)
+        texts.append(api.get("/api/v1/tools").text)
+    return "\n".join(texts)
+
+
+def every_answer(api: httpx.Client, principal: Principal, run_ids: list[str]) -> Places:
+    """Return what REST and MCP answer about the runs, by route and tool."""
+    paths = ["runs", "sessions", "tasks", "audit", "targets", "webhooks", "tools", "plugin/clients"]
+    places: Places = {f"GET /{path}": api.get(f"/api/v1/{path}").text for path in paths}
+    for task_id in Task.objects.values_list("id", flat=True):
+        for part in ("", "/messages", "/events"):
+            places[f"GET /tasks/ID{part}"] = api.get(f"/api/v1/tasks/{task_id}{part}").text
+    host = StdioHost(PrincipalTransport(principal))
+    try:
+        for run_id in run_ids:
+            for part in ("", "/events", "/artifacts", "/evidence?contents=true"):
+                text = api.get(f"/api/v1/runs/{run_id}{part}").text
+                text += _contents(text) if "evidence" in part else ""
+                name = f"GET /runs/ID{part.partition('?')[0]}"
+                places[name] = str(places.get(name, "")) + text
+            for tool in ("get_task_run", "subscribe_task_run_events"):
+                answer = str(host.call(tool, {"runId": run_id}))
+                places[f"MCP {tool}"] = str(places.get(f"MCP {tool}", "")) + answer
+    finally:
+        host.close()
+    return places
+
+
+def every_page_of(superuser_client: Client, run_ids: list[str]) -> Places:
+    """Return the pages of the admin that show the runs, and their export."""
+    pages = "".join(every_page(superuser_client, run_id) for run_id in run_ids)
+    exported = b"".join(superuser_client.get("/admin/runs/run/export/"))
+    return {"pages of the admin": pages, "CSV of the runs": exported}
+
+
+def backed_up(folder: Path) -> Places:
+    """Create a backup and return its files."""
+    lines: list[str] = []
+    create_backup(folder, with_keys=False, with_artifacts=True, report=lines.append)
+    return files_below("backup", folder)
+
+
+def _contents(evidence: str) -> str:
+    """Return the contents of the artifacts in a run's evidence, decoded."""
+    records = [orjson.loads(line) for line in evidence.splitlines()]
+    data = [base64.b64decode(one["data"]) for one in records if one["type"] == "content"]
+    return b"".join(data).decode(errors="replace")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_no_canary_is_where_no_secret_may_be(
+    model: ModelServer,
+    agent_settings: Any,
+    submit_login: Callable[..., Any],
+    make_webhook: Callable[..., dict[str, Any]],
+    worker: WorkerProcess,
+    in_background: Callable[[Callable[[], object]], Any],
+    site: Site,
+    api: httpx.Client,
+    token: str,
+    superuser_client: Client,
+    principal: Principal,
+    settings: Any,
+    tmp_path: Path,
+) -> None:
+    settings.LEASE_BEAT_S, settings.POLL_S = 0.1, 60
+    kinds = ("secret input", "URL credential", "URL in a goal", "target token", "model API key")
+    secrets = {kind: f"canary-{n}-7f3a91c2-{kind[:3]}" for n, kind in enumerate(kinds)}
+    agent_settings.LLM = replace(agent_settings.LLM, api_key=secrets["model API key"])
+    secrets["API token"] = token
+    secrets["webhook secret"] = make_webhook()["secret"]
+    goal_url = f"{site.url('/reports')}?n=1&access_token="
+    with collect_logs() as log:
+        submit_login(password=secrets["secret input"], username="canary-user-5521", path="/leaky")
+        worker.work()
+        submit_login()
+        worker.work()
+        batch = batch_of_urls(site, secrets["URL credential"], principal)
+        working = in_background(worker.work)
+        wait_until(lambda: RunStep.objects.filter(run_id=batch, owner="w1").exists())
+        with second_worker() as helping:
+            helping.work()
+        working.join(300)
+        assert RunStep.objects.filter(run_id=batch, owner="w2").exists()
+        model.script = [
+            Turn(
+                f"{secrets['model API key']}", [Call("task_start", {"url": f"{goal_url}***"}, "t1")]
+            ),
+            complete(f"{goal_url}***: {secrets['URL in a goal']} {secrets['model API key']}"),
+        ]
+        message = {"message": f"Read {goal_url}{secrets['URL in a goal']} and report."}
+        assert api.post("/api/v1/tasks", json=message).status_code in (201, 202)
+        worker.work()
+        answers = run_on_echoing_runner(api, worker, principal, secrets["target token"])
+        chat = api.post("/api/v1/chat", json=RISKY).json()
+        secrets["confirm token"] = chat["trace"]["high_risk_confirmation"]["confirm_token"]
+        deliver()
+        secrets["session cookie"] = _longest_cookie()
+        run_ids = list(Run.objects.values_list("id", flat=True))
+        places = every_column() | every_answer(api, principal, run_ids)
+        places |= every_page_of(superuser_client, run_ids) | backed_up(tmp_path / "backup")
+    places |= {"answers of calls": answers, "log and Redis": "\n".join(log)}
+    places |= files_below("home", Path(settings.CONTINUITY_HOME))
+    found = sorted(set(found_in(secrets, places)))
+    (tmp_path / "found.txt").write_text("\n".join(f"{kind}: {place}" for kind, place in found))
+    allowed = allowed_places()
+    assert set(allowed) == set(secrets)
+    assert [one for one in found if not _is_allowed(one[1], allowed[one[0]])] == []
+
+
+def _is_allowed(place: str, allowed: tuple[str, ...]) -> bool:
+    """Whether a place begins with an allowed one; the database file has what its columns have."""
+    is_copy = place.startswith(("backup: database", "home: test.sqlite3"))
+    return place.startswith(allowed) or (is_copy and any("." in one for one in allowed))
+
+
+def _longest_cookie() -> str:
+    states = [read_state(session) for session in BrowserSession.objects.all()]
+    cookies = [one for state in states if state for one in state.storage["cookies"]]
+    return max((str(cookie["value"]) for cookie in cookies), key=len)

@@ -1,0 +1,1 @@
+"""What parsers and schemas cost at worst: growing and nested inputs, from a seed."""

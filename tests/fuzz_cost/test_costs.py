@@ -1,0 +1,34 @@
+"""A sample of the search for costly inputs: a second for each of the parsers that read most."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz_cost.costs import Cost, worst_cost
+from tests.fuzz_cost.parsers import PARSERS, Parser
+
+SAMPLE = {"JSON of a request", "output schema", "text with secrets", "globs"}
+
+
+@pytest.mark.parametrize(
+    "parser", [one for one in PARSERS if one.name in SAMPLE], ids=lambda one: one.name
+)
+def test_no_accepted_input_costs_too_much(parser: Parser) -> None:
+    cost = worst_cost(parser, seconds=0.3)
+    assert not cost.is_too_high(is_native=parser.is_native), cost
+
+
+@pytest.mark.parametrize("pair", ["ab", "a"])
+def test_a_quadratic_parser_is_found(pair: str) -> None:
+    def quadratic(text: str) -> None:
+        sum(text.count(pair) for _ in range(len(text) // 8))
+
+    cost = worst_cost(Parser("quadratic", 128 * 1024, quadratic, ["a", "b"]), seconds=0.3)
+    assert cost.power > 1.5
+
+
+def test_what_is_too_high() -> None:
+    assert Cost(1, 120.0, 1.0, "").is_too_high(is_native=True)
+    assert Cost(1, 120.0, 2.0, "").is_too_high(is_native=False)
+    assert not Cost(1, 120.0, 1.0, "").is_too_high(is_native=False)
+    assert not Cost(1, 90.0, 2.0, "").is_too_high(is_native=True)
