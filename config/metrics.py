@@ -32,6 +32,7 @@ from decisions.api.openapi import operation
 from decisions.api.view import ApiView
 from decisions.infra.redis import describe_redis_fault
 from runners.metrics import METRICS, SUM, MetricSpec, Series
+from runs.installation.health.processes import ProcessState
 from runs.installation.health.publisher import publish, read_published
 from runs.installation.health.status import Backlog, InstallationStatus, read_installation_status
 from runs.models import TERMINAL, RunStatus
@@ -145,6 +146,7 @@ def _database_metrics(installation: InstallationStatus) -> Iterable[Metric]:
     yield _gauge("slots", "Runs that can run at the same time.", installation.slots)
     yield _gauge("slots_taken", "Slots that are taken by a run.", installation.slots_taken)
     yield _gauge("workers", "Live worker processes.", len(installation.workers))
+    yield _processes(installation)
     yield _gauge(
         "plugin_connected", "Paired browsers that are connected.", installation.plugins_connected
     )
@@ -157,6 +159,18 @@ def _database_metrics(installation: InstallationStatus) -> Iterable[Metric]:
         "Triggers and rules of the audit tables that differ from Continuity's.",
         installation.changed_triggers,
     )
+
+
+def _processes(installation: InstallationStatus) -> Metric:
+    family = GaugeMetricFamily(
+        "continuity_processes",
+        "Processes by kind and state; lost and stopped ones for an hour.",
+        labels=["kind", "state"],
+    )
+    for kind in ("web", "worker", "scheduler"):
+        for state in ProcessState:
+            family.add_metric([kind, state], installation.processes.get((kind, state), 0))
+    return family
 
 
 def _runs(installation: InstallationStatus) -> Iterable[Metric]:

@@ -40,6 +40,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runs/scheduler/waiting_emails.py": "the last handler of a thread: log the error, retry",
     "runs/execution/running_steps.py": "passed to the waiting caller, and raised again",
     "runs/webhooks/deliverer.py": "a bug counts as an attempt, else it is retried forever",
+    "runs/worker/receiver.py": "any failure of the broker or its client: log it, start again",
     "runs/worker/heartbeat.py": "the last handler of a thread: log the error, send the next one",
     "runs/worker/worker.py": "the last handler of the engine: log the error, fail the run",
 }

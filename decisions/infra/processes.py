@@ -15,10 +15,18 @@ def process_identity() -> str:
 
 def has_ended(identity: str) -> bool:
     """Tell whether a process has ended; False for one of another machine, boot or pid namespace."""
-    boot, namespace, pid, _ = identity.split(":", 3)
-    if not pid.isdigit() or [boot, namespace] != (_identity(os.getpid()) or ":::").split(":")[:2]:
-        return False
-    return _identity(int(pid)) != identity
+    return _is_here(identity) and not runs_here(identity)
+
+
+def runs_here(identity: str) -> bool:
+    """Tell whether a process runs on this machine, in this pid namespace."""
+    return _is_here(identity) and _identity(int(identity.split(":")[2])) == identity
+
+
+def _is_here(identity: str) -> bool:
+    own = (_identity(os.getpid()) or ":::").split(":")
+    parts = identity.split(":")
+    return len(parts) == len(own) and parts[:2] == own[:2] and parts[2].isdigit()
 
 
 def _identity(pid: int) -> str | None:

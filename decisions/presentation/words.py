@@ -15,7 +15,6 @@ from django.utils.translation import gettext_noop as _
 _STATUSES = (
     _("accepted"),
     _("active"),
-    _("alive"),
     _("answered"),
     _("asked"),
     _("canceled"),
@@ -29,6 +28,8 @@ _STATUSES = (
     _("expired"),
     _("expires soon"),
     _("failed"),
+    _("hung"),
+    _("stopped"),
     _("idle"),
     _("in force"),
     _("in use"),
@@ -275,6 +276,9 @@ _UNFOLD = (
         ' dark:text-primary-500">this form</a>.'
     ),
 )
+
+# Kinds of processes.
+_PROCESSES = (_("scheduler"), _("web"), _("worker"))
 
 
 def word(text: str) -> str:

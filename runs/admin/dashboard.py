@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,12 +17,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 
 from decisions.infra.redis import describe_redis_fault
-from decisions.infra.staleness import ChangeWatch
 from decisions.presentation.formatting import duration
+from decisions.presentation.words import word
 from runs.admin.change_stream import change_stream_urls
 from runs.admin.runs.columns import done_percent, elapsed_ms, state_pill, template_name
 from runs.admin.statistics_page import statistics_urls
 from runs.admin.waiting_rows import waiting_decisions, waiting_run_rows
+from runs.installation.health.processes import ProcessState, ProcessStatus, list_processes
 from runs.models import ACTIVE, Run, RunStatus, Slot, Worker
 from runs.statistics.series import summary
 
@@ -29,7 +31,6 @@ LIVE_MS = 2000
 ROWS = 10
 MARKS = 40  # slots that are drawn individually
 QUEUE_SHOWN = 999  # a longer queue is shown as 999+ and not counted every two seconds
-_heartbeats = ChangeWatch()
 _LONG = ("inputs", "options", "result", "warnings", "next_actions")
 
 
@@ -76,7 +77,7 @@ def _now(request: HttpRequest) -> dict[str, Any]:
         "queued": f"{QUEUE_SHOWN}+" if queued > QUEUE_SHOWN else str(queued),
         "is_queueing": queued > 0,
         "slots": _slots(),
-        "workers": _workers() if request.user.has_perm("runs.view_worker") else None,
+        "workers": _processes() if request.user.has_perm("runs.view_worker") else None,
         "has_no_redis": describe_redis_fault() is not None,
         "has_no_worker": not Worker.objects.filter(lost_at__isnull=True).exists(),
         "day": _last_day(),
@@ -135,27 +136,31 @@ def _slots() -> dict[str, Any]:
     }
 
 
-def _workers() -> list[dict[str, Any]]:
-    rows = list(Worker.objects.filter(lost_at__isnull=True).order_by("-started_at")[:ROWS])
-    busy = Run.objects.filter(lease_owner__in=[row.id for row in rows], status__in=ACTIVE)
-    runs_by_worker: dict[str, int] = {}
-    for owner in busy.values_list("lease_owner", flat=True):
-        runs_by_worker[str(owner)] = runs_by_worker.get(str(owner), 0) + 1
-    _heartbeats.keep_only([row.id for row in rows])
+def _processes() -> list[dict[str, Any]]:
+    """Return the processes that run or hang: workers with their runs, schedulers and web."""
+    shown = (ProcessState.HUNG, ProcessState.RUNNING)
+    found = [one for one in list_processes() if one.state in shown]
+    found.sort(key=lambda one: (shown.index(one.state), one.kind != "worker"))
+    workers = [one.id for one in found if one.kind == "worker"]
+    busy = Run.objects.filter(lease_owner__in=workers, status__in=ACTIVE)
+    runs = Counter(busy.values_list("lease_owner", flat=True))
     return [
-        {"worker": row, "runs": runs_by_worker.get(row.id, 0), **_heartbeat(row)} for row in rows
+        {
+            "process": one,
+            "kind": word(one.kind),
+            "runs": runs[one.id] if one.kind == "worker" else None,
+            "is_late": one.state == ProcessState.HUNG,
+            "heartbeat": _heartbeat(one),
+        }
+        for one in found[:ROWS]
     ]
 
 
-def _heartbeat(worker: Worker) -> dict[str, Any]:
-    silent_s = _heartbeats.unchanged_s(worker.id, worker.beat)
-    is_late = silent_s > 3 * settings.LEASE_BEAT_S
-    text = (
-        _("no heartbeat for %(seconds)s s") % {"seconds": f"{silent_s:.0f}"}
-        if is_late
-        else _("heartbeat %(count)s") % {"count": worker.beat}
-    )
-    return {"is_late": is_late, "heartbeat": text}
+def _heartbeat(process: ProcessStatus) -> str:
+    seconds = {"seconds": f"{process.silent_s:.0f}"}
+    if process.state == ProcessState.HUNG:
+        return _("hung: no heartbeat for %(seconds)s s") % seconds
+    return _("heartbeat %(seconds)s s ago") % seconds
 
 
 def _live_urls() -> list[URLPattern]:

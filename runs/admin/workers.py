@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.presentation.html import code, moment, pill
+from runs.installation.health.processes import SILENT, ProcessState, status_of
 from runs.models import Worker
+
+_TONES = {
+    ProcessState.RUNNING: "succeeded",
+    ProcessState.HUNG: "failed",
+    ProcessState.LOST: "failed",
+    ProcessState.STOPPED: "canceled",
+}
 
 
 @admin.register(Worker)
@@ -40,6 +50,11 @@ class WorkerAdmin(ReadOnlyAdmin):
     )
     readonly_fields = fields
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Worker]:
+        """Return the workers with the ages of their heartbeats."""
+        workers: QuerySet[Worker] = super().get_queryset(request).annotate(silent=SILENT)
+        return workers
+
     @admin.display(description=_("Worker"))
     def display_id(self, worker: Worker) -> SafeString:
         """Return the id."""
@@ -47,13 +62,14 @@ class WorkerAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("State"))
     def display_state(self, worker: Worker) -> SafeString:
-        """Return whether the worker is alive or lost."""
-        return pill("lost", "canceled") if worker.lost_at else pill("alive", "succeeded")
+        """Return whether the worker runs, hangs, is lost or stopped."""
+        state = status_of(worker).state
+        return pill(state, _TONES[state])
 
     @admin.display(description=_("Heartbeat"))
-    def display_heartbeat(self, worker: Worker) -> int:
-        """Return the heartbeat counter."""
-        return worker.beat
+    def display_heartbeat(self, worker: Worker) -> SafeString | str:
+        """Return the time of the last heartbeat, by the database's clock."""
+        return moment(worker.beat_at) if worker.beat_at else "–"
 
     @admin.display(description=_("Started"))
     def display_started_at(self, worker: Worker) -> SafeString:

@@ -11,7 +11,7 @@ from runs.models.conversations import (
 )
 from runs.models.journal import UNFINISHED, OpenCall, RunEvent, RunSecret, RunStep, StepStatus
 from runs.models.notices import WaitingEmail
-from runs.models.queue import KeyedCall, RunKey, Slot, Worker
+from runs.models.queue import KeyedCall, RunKey, ServiceBeat, Slot, Worker
 from runs.models.run import (
     ACTIVE,
     ANSWER,
@@ -66,6 +66,7 @@ __all__ = [
     "RunTotal",
     "RunTotalChange",
     "SavedView",
+    "ServiceBeat",
     "Slot",
     "StepStatus",
     "Task",

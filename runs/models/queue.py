@@ -81,7 +81,10 @@ class Worker(models.Model):
         process: machine, pid namespace, pid and start time, by which processes of the same machine
             see that it is gone (`decisions.infra.processes`).
         beat: the heartbeat, a counter; while it rises the worker keeps all its leases.
+        beat_at: the database's time at the last heartbeat, for people and `manage.py status`; no
+            lease depends on it.
         lost_at: when the worker was marked lost, or shut down.
+        stopped_at: when it shut down.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
@@ -89,7 +92,30 @@ class Worker(models.Model):
     host = models.CharField(max_length=255)
     beat = models.BigIntegerField(default=0)
     started_at = models.DateTimeField()
+    beat_at = models.DateTimeField(null=True)
     lost_at = models.DateTimeField(null=True)
+    stopped_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class ServiceBeat(models.Model):
+    """A web or scheduler process. It holds no lease: its heartbeat only shows that it works.
+
+    Attributes:
+        kind: web or scheduler.
+        process: as of a worker.
+        beat_at: the database's time at the last heartbeat.
+    """
+
+    id = models.CharField(primary_key=True, max_length=64)
+    kind = models.CharField(max_length=16)
+    process = models.CharField(max_length=200)
+    host = models.CharField(max_length=255)
+    started_at = models.DateTimeField()
+    beat_at = models.DateTimeField()
+    stopped_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return self.id

@@ -17,7 +17,9 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 from django.db import Error, close_old_connections, connection
+from django.db.models.functions import Now
 
+from decisions.database.clock import database_time
 from decisions.infra.ids import new_id
 from decisions.infra.processes import process_identity
 from runners.invocation.event_loop import get_loop
@@ -33,7 +35,7 @@ CHECK_S = 0.5  # between two checks of this worker's leases
 PING_S = 5.0  # an event loop that takes longer to answer gets no heartbeat
 # One statement: it also counts the leases, of which one may have no thread that works under it.
 _BEAT = """
-    UPDATE runs_worker SET beat = beat + 1 WHERE id = %s AND lost_at IS NULL
+    UPDATE runs_worker SET beat = beat + 1, beat_at = {now} WHERE id = %s AND lost_at IS NULL
     RETURNING (SELECT count(*) FROM runs_run
                WHERE lease_owner = runs_worker.id AND status = 'running')
 """
@@ -80,11 +82,9 @@ class Heartbeat:
     def register(self, worker_id: str) -> None:
         """Insert the worker's row."""
         self._last_beat = time.monotonic()
+        of_process = {"process": process_identity(), "host": socket.gethostname()}
         Worker.objects.create(
-            id=worker_id,
-            process=process_identity(),
-            host=socket.gethostname(),
-            started_at=datetime.now(UTC),
+            id=worker_id, started_at=datetime.now(UTC), beat_at=Now(), **of_process
         )
 
     def start(self) -> None:
@@ -109,7 +109,7 @@ class Heartbeat:
         close_old_connections()
         began = time.monotonic()  # schedulers count from the commit, which comes later
         with connection.cursor() as cursor:
-            cursor.execute(_BEAT, [self.worker_id])
+            cursor.execute(_BEAT.format(now=database_time()), [self.worker_id])
             row = cursor.fetchone()
         self._last_beat = began
         if row is None:
@@ -137,9 +137,12 @@ class Heartbeat:
                 execution.interrupt("lost")
 
     def _run(self) -> None:
+        idle_beats = 0
         while not self._stopping.wait(settings.LEASE_BEAT_S):
             try:
-                if get_loop().ping(PING_S):
+                idle_beats = 0 if self._executions() or self._unreleased else idle_beats + 1
+                # Without a run, half as often.
+                if idle_beats % 2 == 0 and get_loop().ping(PING_S):
                     self.beat()
             except Error as error:
                 log.warning("no heartbeat: %s", error)

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import Error, close_old_connections, connection
+from django.db.models.functions import Now
 
 from decisions.database.faults import is_temporary
 from decisions.infra.ids import new_id
@@ -151,6 +152,7 @@ class WorkerProcess:
         row = Worker.objects.filter(id=self.worker_id, lost_at__isnull=True).first()
         if row is not None:
             lease_expiry.end_leases_of_worker(row.id, beat=row.beat, reason="shut down")
+            Worker.objects.filter(id=row.id).update(stopped_at=Now())
 
     # --- work -------------------------------------------------------------------------------------
 

@@ -179,7 +179,7 @@ def test_a_scrape_takes_a_fixed_number_of_queries(
 ) -> None:
     for status in ("queued", "failed", "canceled", "succeeded"):
         make_run(status=status, template_id=f"template_{status}")
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(13):
         health_status.read_installation_status()
 
 

@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from smtplib import SMTPException
@@ -35,7 +36,9 @@ from runners.browser.pool.driver import browser_environment
 from runners.errors import ToolFailed
 from runners.models import PluginClient
 from runners.plugin.pairing.selectors import connected_clients
+from runs.installation.health.processes import ProcessState, ProcessStatus, list_processes
 from runs.installation.health.status import describe_audit_fault
+from runs.installation.health.web_probe import describe_web_fault
 from runs.installation.home import redis_server
 from runs.installation.home.damage import RECOVERY, damage_message, describe, find_damage
 from runs.installation.home.errors import PortTaken
@@ -80,6 +83,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_browsers()
     yield check_audit()
     yield check_redis()
+    yield check_processes()
     yield check_artifacts()
     if settings.EMBEDDED or is_up():  # else a fleet's parts have ports and supervisors of their own
         yield check_port()
@@ -256,6 +260,33 @@ def check_audit() -> CheckResult:
         what, _, recovery = fault.partition(". ")
         return CheckResult("bad", "audit", what, recovery)
     return CheckResult("ok", "audit", "no row has been without a seal for over a minute")
+
+
+def check_processes() -> CheckResult:
+    """Report the processes that hang or were lost, by their heartbeats, and whether the web process
+    of this home answers.
+    """
+    try:
+        found = list_processes()
+    except Error:
+        return CheckResult("note", "processes", "not checked: see the database")
+    hung = [f"{one.kind} {one.pid} on {one.host} is {one.words}" for one in _hung(found)]
+    info = live_info()
+    if info is not None and (fault := describe_web_fault(info.url)):
+        hung.insert(0, f"web at {info.url}: {fault}")
+    if hung:
+        recovery = "Continue it (`kill -CONT PID`), or end it (`kill -KILL PID`) and start another."
+        return CheckResult("bad", "processes", "; ".join(hung[:5]), recovery)
+    lost = sum(one.state == ProcessState.LOST for one in found)
+    counts = Counter(one.kind for one in found if one.state == ProcessState.RUNNING)
+    what = ", ".join(f"{counts[kind]} {kind}" for kind in sorted(counts)) or "none runs"
+    if lost:
+        return CheckResult("note", "processes", f"{what}; {lost} lost within the last hour")
+    return CheckResult("ok", "processes", what)
+
+
+def _hung(found: Iterable[ProcessStatus]) -> list[ProcessStatus]:
+    return [one for one in found if one.state == ProcessState.HUNG]
 
 
 def check_redis() -> CheckResult:

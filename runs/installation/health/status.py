@@ -4,6 +4,7 @@ status, slots, waiting confirmations, due webhooks and unsealed audit rows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from decisions.models.audit_triggers import changed_triggers
 from decisions.presentation.formatting import duration
 from decisions.presentation.visible_text import visible
 from runners.plugin.pairing.selectors import connected_clients
+from runs.installation.health.processes import list_processes
 from runs.models import Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
 from runs.queries.totals import totals_by_status
@@ -54,6 +56,7 @@ class InstallationStatus:
         deliveries: due deliveries of webhooks.
         changed_triggers: differences between the triggers of the audit tables and Continuity's.
         plugins_connected: paired browsers that are connected now.
+        processes: how many, by kind and state.
     """
 
     runs: Mapping[tuple[str, str], tuple[int, int]]
@@ -66,6 +69,7 @@ class InstallationStatus:
     unsealed: Backlog
     changed_triggers: int
     plugins_connected: int
+    processes: Mapping[tuple[str, str], int]
 
 
 _heartbeats = ChangeWatch()
@@ -112,7 +116,7 @@ def describe_audit_fault() -> str | None:
 def read_installation_status() -> InstallationStatus:
     """Return the numbers behind /metrics.
 
-    Makes eleven queries. None reads more of an index than the waiting and running rows, and the
+    Makes thirteen queries. None reads more of an index than the waiting and running rows, and the
     audit rows of the last minutes.
     """
     now = datetime.now(UTC)
@@ -133,6 +137,7 @@ def read_installation_status() -> InstallationStatus:
         unsealed=Backlog(unsealed.number, unsealed.oldest_s),
         changed_triggers=len(changed_triggers()),
         plugins_connected=connected_clients().count(),
+        processes=Counter((one.kind, str(one.state)) for one in list_processes()),
     )
 
 

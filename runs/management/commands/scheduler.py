@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from decisions.audit.sealer import Sealer
+from runs.installation.health.service_heartbeat import ServiceHeartbeat
 from runs.installation.home.prepare import check_pooling
 from runs.scheduler.jobs import Scheduler
 from runs.scheduler.waiting_emails import Mailer
@@ -27,10 +28,13 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: scheduler.stopping.set())
         deliverer, sealer, mailer = Deliverer(), Sealer(), Mailer()
+        heartbeat = ServiceHeartbeat("scheduler")
         deliverer.start()
         sealer.start()
         mailer.start()
+        heartbeat.start()
         scheduler.run()
         deliverer.stop()
         sealer.stop()
         mailer.stop()
+        heartbeat.stop()

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from runners.plugin.connections.hub import get_plugin_hub
+from runs.installation.health.service_heartbeat import ServiceHeartbeat
 from runs.installation.home.errors import StackError
 from runs.installation.home.listen import FIRST_PORT, listen
 from runs.installation.home.prepare import prepare_home
@@ -54,18 +55,29 @@ class Command(BaseCommand):
         except StackError as problem:
             self.stderr.write(str(problem))
             sys.exit(1)
+        server = WebServer(web_config())
+        server.heartbeat = ServiceHeartbeat("web")
+        server.heartbeat.start()
         with listener, contextlib.suppress(KeyboardInterrupt):
-            WebServer(web_config()).run(sockets=[listener])
+            server.run(sockets=[listener])
 
 
 class WebServer(uvicorn.Server):
-    """A uvicorn server that ends event streams first, so that readers reconnect to the next one."""
+    """A uvicorn server that ends event streams first, so that readers reconnect to the next one.
+
+    Attributes:
+        heartbeat: stopped with the server: after that, uvicorn ends the process by its signal.
+    """
+
+    heartbeat: ServiceHeartbeat | None = None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the event streams and the connections of browsers, then shut down."""
         get_hub().close()
         await get_plugin_hub().close()
         await super().shutdown(sockets)
+        if self.heartbeat is not None:
+            self.heartbeat.stop()
 
 
 def web_config() -> WebConfig:

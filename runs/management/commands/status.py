@@ -9,9 +9,11 @@ from django.core.management.base import BaseCommand
 from django.db import Error
 
 from decisions.infra.redis import describe_redis_fault
+from runs.installation.health.processes import ProcessState, list_processes
+from runs.installation.health.web_probe import describe_web_fault
 from runs.installation.home.locks import member_pids
 from runs.installation.home.paths import HomePaths, home_paths
-from runs.installation.home.state import StackInfo, birth, is_up, stack_info
+from runs.installation.home.state import ServiceInfo, StackInfo, birth, is_up, stack_info
 from runs.installation.supervision.active_runs import count_active_runs
 
 DOWN = 3  # the LSB exit code of a service that is not running
@@ -42,11 +44,24 @@ def _stack_lines(info: StackInfo) -> list[str]:
     rows = [("supervisor", info.pid, info.state, f"{info.url} ({info.mode})")]
     for service in info.services:
         restarts = f", restarted {service.restarts}×" if service.restarts else ""
-        rows.append((service.name, service.pid or 0, service.state + restarts, service.where))
+        state = _state_of(service, info.url)
+        rows.append((service.name, service.pid or 0, state + restarts, service.where))
     width = max(len(row[2]) for row in rows)
     return [
         f"{name:<11} {pid or '-':>8}  {state:<{width}}  {where}" for name, pid, state, where in rows
     ]
+
+
+def _state_of(service: ServiceInfo, url: str) -> str:
+    """Return a service's state as the supervisor has it, or what shows that it hangs."""
+    if service.name == "web":
+        return describe_web_fault(url) or service.state
+    try:
+        known = [one for one in list_processes() if one.kind == service.name]
+    except Error:
+        return service.state
+    hung = [one for one in known if one.pid == service.pid and one.state == ProcessState.HUNG]
+    return hung[0].words if hung else service.state
 
 
 def _redis_lines() -> list[str]:
