@@ -11,7 +11,7 @@ BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages a
 unexport PYTHONDONTWRITEBYTECODE
 # Use UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
-.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial volume-trial fuzz-cost guards lint lint-style lint-types lint-imports fix bench agent-bench extension doctor
+.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial fleet-trial volume-trial fuzz-cost guards lint lint-style lint-types lint-imports fix bench agent-bench extension doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -51,6 +51,9 @@ fuzz-cost: setup-tests ## search for the inputs that cost each parser the most (
 
 volume-trial: setup-tests ## time operations with a million runs beside a thousand (RUNS=1000000)
 	@$(VENV)/python -m tests.volume_trial $(or $(RUNS),1000000)
+
+fleet-trial: setup-tests ## run a fleet of compose and the runner on a real Docker engine, by the documented commands
+	@$(VENV)/python -m tests.fleet_trial $(ARGS)
 
 guards: setup-tests ## remove each protection of the product once; its test must fail then
 	@$(VENV)/python -m tests.guards $(ARGS)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -42,7 +45,16 @@ READINESS = {
 }
 
 
-class LivenessView(PublicView):
+class HealthView(PublicView):
+    """A public route that probes call by the IP address of a pod, which no setting can name."""
+
+    def perform_authentication(self, request: Request) -> None:
+        """Accept the hosts of the settings, and IP addresses."""
+        if not _is_ip_address(request.META.get("HTTP_HOST", "")):
+            super().perform_authentication(request)
+
+
+class LivenessView(HealthView):
     """GET /healthz."""
 
     @operation("getLiveness", "Liveness of the web process", tag="health", response=HEALTH)
@@ -51,7 +63,7 @@ class LivenessView(PublicView):
         return json_response({"status": "ok"})
 
 
-class ReadinessView(PublicView):
+class ReadinessView(HealthView):
     """GET /readyz."""
 
     @operation(
@@ -67,11 +79,40 @@ class ReadinessView(PublicView):
         streams of this web process did not fail within a minute; else 503 with the reason of each
         part that is not.
         """
-        names = list(_CHECKS)
-        found = await asyncio.gather(*(_check_part(*_CHECKS[name]) for name in names))
-        parts = dict(zip(names, found, strict=True))
-        ready = all(part["ok"] for part in found)
-        return json_response({"ready": ready, "parts": parts}, status=200 if ready else 503)
+        return await _readiness(*_CHECKS)
+
+
+class WebReadinessView(HealthView):
+    """GET /readyz/web."""
+
+    @operation(
+        "getWebReadiness",
+        "Readiness of this web process",
+        tag="health",
+        response=READINESS,
+        others={503: READINESS},
+    )
+    async def get(self, request: Request) -> HttpResponse:
+        """Returns 200 if this process reaches a database that takes writes and its event streams
+        work; else 503. For a load balancer: without Redis or workers, web processes still serve.
+        """
+        return await _readiness("database", "events")
+
+
+def _is_ip_address(host: str) -> bool:
+    """Return whether a Host header is an IP address, with or without a port."""
+    try:
+        ip_address(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
+    return re.fullmatch(r"[0-9A-Fa-f.:\[\]]+", host) is not None
+
+
+async def _readiness(*names: str) -> HttpResponse:
+    found = await asyncio.gather(*(_check_part(*_CHECKS[name]) for name in names))
+    parts = dict(zip(names, found, strict=True))
+    ready = all(part["ok"] for part in found)
+    return json_response({"ready": ready, "parts": parts}, status=200 if ready else 503)
 
 
 class _Unavailable(Exception):

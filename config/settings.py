@@ -8,6 +8,7 @@ search for a browser with CONTINUITY_CHROMIUM.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,12 +21,17 @@ from django.core.exceptions import ImproperlyConfigured
 from config import home, web
 from config.llm import llm_settings, max_cost_usd, time_zone
 from config.mail import mail_settings
+from decisions.security.secret_files import SecretFileUnusable, read_secret_files
 from runners.network.allowlist import parse_allowed_networks
 from runners.workspace.workspace import WorkspacePolicy
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
+try:
+    read_secret_files(os.environ)
+except SecretFileUnusable as error:
+    raise ImproperlyConfigured(str(error)) from None
 env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
 # These commands load only our own apps, without the web and the admin, to start faster: an agent

@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/admin/")),
     path("healthz", health.LivenessView.as_view()),
     path("readyz", health.ReadinessView.as_view()),
+    path("readyz/web", health.WebReadinessView.as_view()),
     path("metrics", metrics.MetricsView.as_view()),
     path("api/schema", schema.SchemaView.as_view(), name="schema"),
     path("api/docs", schema.DocsView.as_view()),

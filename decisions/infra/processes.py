@@ -1,11 +1,36 @@
-"""Process identities: another process can tell that one has ended, even if its pid is reused."""
+"""Process identities: another process can tell that one has ended, even if its pid is reused. And
+signs of life of workers and schedulers in files, which a probe reads without the database.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import time
 from pathlib import Path
 
+from django.conf import settings
+
 _PROC = Path("/proc")
+
+
+def mark_alive(role: str) -> None:
+    """Record that a process of this kind works, for `seconds_since_alive`; never fails."""
+    with contextlib.suppress(OSError):
+        _alive_file(role).write_text(f"{time.monotonic()}")
+
+
+def seconds_since_alive(role: str) -> float | None:
+    """Return how long ago a process of this kind on this host worked; None if it never did."""
+    try:
+        return time.monotonic() - float(_alive_file(role).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _alive_file(role: str) -> Path:
+    return Path(settings.CONTINUITY_HOME) / f"alive-{role}-{socket.gethostname()}"
 
 
 def process_identity() -> str:

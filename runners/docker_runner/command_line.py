@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from decisions.security.loopback import is_loopback
+from decisions.security.secret_files import SecretFileUnusable, read_secret_files
 from runners.docker_runner.access import AccessControl
 from runners.docker_runner.app import RunnerApp
 from runners.docker_runner.errors import CannotStart
@@ -84,11 +85,12 @@ def main(arguments: Sequence[str]) -> int:
 def run(options: dict[str, Any]) -> int:
     """Serve until SIGTERM or Ctrl-C; return the exit status."""
     try:
+        read_secret_files(os.environ)
         folder, access = runner_folder(options), access_control(options)
         isolation = isolation_of(options, folder)
         asyncio.run(isolation.check())
         listener = listen(options["host"], options["port"])
-    except CannotStart as reason:
+    except (CannotStart, SecretFileUnusable) as reason:
         sys.stderr.write(f"{reason}\n")
         return 1
     with listener:

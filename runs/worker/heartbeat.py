@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 
 from decisions.database.clock import database_time
 from decisions.infra.ids import new_id
-from decisions.infra.processes import process_identity
+from decisions.infra.processes import mark_alive, process_identity
 from runners.invocation.event_loop import get_loop
 from runs.execution.engine import Execution
 from runs.journal import lease_expiry
@@ -143,6 +143,7 @@ class Heartbeat:
                 idle_beats = 0 if self._executions() or self._unreleased else idle_beats + 1
                 # Without a run, half as often.
                 if idle_beats % 2 == 0 and get_loop().ping(PING_S):
+                    mark_alive("worker")
                     self.beat()
             except Error as error:
                 log.warning("no heartbeat: %s", error)

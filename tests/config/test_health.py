@@ -173,3 +173,29 @@ def test_only_static_files_are_served_as_static_files(anonymous: httpx.Client, p
 
 def test_static_files_are_read_only(anonymous: httpx.Client) -> None:
     assert anonymous.post("/static/admin/css/base.css").status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz/web"])
+@pytest.mark.parametrize("host", ["10.1.2.3:8000", "[fd00::7]:8000", "10.1.2.3"])
+def test_a_probe_may_name_a_pod_by_its_address_at_the_health_routes(
+    anonymous: httpx.Client, path: str, host: str
+) -> None:
+    json_of(anonymous.get(path, headers={"Host": host}), 200)
+
+
+@pytest.mark.parametrize("host", ["pod.internal", "10.1.2.3.evil.example", "[fd00::7", "1:2:3"])
+def test_other_hosts_and_other_routes_are_refused_as_before(
+    anonymous: httpx.Client, host: str
+) -> None:
+    assert anonymous.get("/readyz/web", headers={"Host": host}).status_code == 400
+    assert anonymous.get("/api/v1/templates", headers={"Host": "10.1.2.3"}).status_code == 400
+
+
+def test_the_web_server_is_ready_without_redis_and_workers_but_not_without_its_database(
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts_of_web = json_of(anonymous.get("/readyz/web"), 200)["parts"]
+    assert set(parts_of_web) == {"database", "events"}
+    assert anonymous.get("/readyz").status_code == 503  # no worker
+    monkeypatch.setattr(health, "takes_writes", lambda: False)
+    assert json_of(anonymous.get("/readyz/web"), 503)["parts"]["database"]["ok"] is False

@@ -83,6 +83,7 @@ OPEN = {
     "": "redirects to the admin",
     "healthz": "returns only that the process runs",
     "readyz": "returns only which part is unavailable",
+    "readyz/web": "returns only which part is unavailable",
     "metrics": "for callers on this machine; others need a token with metrics:read",
     "api/schema": "the documentation",
     "api/docs": "the documentation",

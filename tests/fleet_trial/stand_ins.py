@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 BASE = "debian:bookworm-slim"
 RELEASE = "bookworm"
+LABEL = "continuity.stand-in"  # an image that is built from the base inherits it
 # What Debian's official slim image does too: packages leave no archives and no manuals behind.
 SETTINGS = {
     "etc/apt/apt.conf.d/docker-clean": 'DPkg::Post-Invoke {"rm -f /var/cache/apt/archives/*";};',
@@ -69,16 +70,25 @@ STORE = f"""
     && python3 -m venv /opt/venv \\
     && /opt/venv/bin/pip install -q --no-cache-dir moto[s3]=={{moto}} flask flask-cors
 EXPOSE 9000
+ENV S3_IGNORE_SUBDOMAIN_BUCKETNAME=true
 ENTRYPOINT ["sh", "-c", "exec /opt/venv/bin/moto_server -H 0.0.0.0 -p 9000"]
 """
 
 
 def build_stand_ins(engine: Engine, work: Path) -> list[str]:
-    """Build an image for each tag that the engine has not; return these tags."""
+    """Build an image for each tag that the engine has not; return the tags that are stand-ins."""
     wanted = image_tags()
     missing = [tag for tag in wanted if not engine.docker("image", "ls", "-q", tag)]
-    if not missing:
-        return []
+    if missing:
+        build_missing(engine, work, wanted, missing)
+    label = ["image", "inspect", "-f", f'{{{{index .Config.Labels "{LABEL}"}}}}']
+    return [tag for tag in wanted if engine.docker(*label, tag) == "1"]
+
+
+def build_missing(
+    engine: Engine, work: Path, wanted: Mapping[str, str], missing: list[str]
+) -> None:
+    """Build an image for each of the missing tags, from a base that is imported first."""
     if not shutil.which("debootstrap"):
         raise EngineMissing(f"The engine has no {missing[0]}, and debootstrap is not installed")
     if not engine.docker("image", "ls", "-q", BASE):
@@ -86,7 +96,6 @@ def build_stand_ins(engine: Engine, work: Path) -> list[str]:
     for tag, text in wanted.items():
         if tag in missing and text:
             build(engine, tag, f"FROM {BASE}\n{text}", {"start": START_POSTGRES})
-    return missing
 
 
 def image_tags() -> Mapping[str, str]:
@@ -119,7 +128,8 @@ def import_base(engine: Engine, work: Path) -> None:
         subprocess.run(["find", tree / folder, "-type", "f", "-delete"], check=True)
     packed = work / "base.tar"
     subprocess.run(["tar", "-C", tree, "-cf", packed, "."], check=True)
-    engine.docker("import", "--change", 'CMD ["bash"]', str(packed), BASE)
+    change = ["--change", 'CMD ["bash"]', "--change", f"LABEL {LABEL}=1"]
+    engine.docker("import", *change, str(packed), BASE)
     packed.unlink()
     subprocess.run(["rm", "-rf", "--one-file-system", tree], check=True)
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from docker.errors import APIError, DockerException, NotFound
 from docker.utils.socket import frames_iter
-from requests.exceptions import RequestException
 
 from runners.docker_runner.errors import CommandInterrupted, CommandNotStarted, RunnerToolFailed
 from runners.docker_runner.isolation.base import Command, Piece
@@ -39,7 +38,7 @@ exec 3<&-
 if timeout -s KILL 9 true 2>/dev/null; then exec timeout -s KILL "$1" "$shell" -c "$2"; fi
 exec "$shell" -c "$2"
 """
-ENGINE_ERRORS = (DockerException, RequestException, OSError)
+ENGINE_ERRORS = (DockerException, OSError)  # those of `requests` are OSErrors
 
 
 def boot_command(command: Command) -> list[str]:

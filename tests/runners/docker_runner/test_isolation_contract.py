@@ -151,7 +151,7 @@ def test_nothing_of_a_command_outlives_its_runner(kind: Kind, number: signal.Sig
         calling.start()
         wait_until(lambda: len(processes_named(name)) == 2)
         runner.process.send_signal(number)
-        wait_until(lambda: not processes_named(name))
+        wait_until(lambda: not processes_named(name), 20)
         calling.join(60)
         runner.process.wait(60)
     if number == signal.SIGTERM:
