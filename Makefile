@@ -11,7 +11,7 @@ BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages a
 unexport PYTHONDONTWRITEBYTECODE
 # Use UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
-.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial fleet-trial volume-trial fuzz-cost guards lint lint-style lint-types lint-imports fix bench agent-bench extension doctor
+.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial fleet-trial volume-trial fuzz-cost guards lint lint-style lint-types lint-imports fix bench hostile-clicks agent-bench extension doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -80,6 +80,9 @@ bench: setup-tests ## run the benchmarks; each prints one line of JSON
 
 extension: setup ## copy the page scripts into the browser extension and pack it (ORIGIN=https://… also pairs from there)
 	@$(VENV)/python manage.py pack_extension --out $(or $(OUT),.venv/continuity-extension.zip) $(addprefix --origin ,$(ORIGIN))
+
+hostile-clicks: setup-tests ## click ten thousand times on hostile pages, for at most 25 minutes, or ARGS="--moves 500"
+	@$(VENV)/python -m tests.benchmarks.hostile_clicks $(ARGS)
 
 agent-bench: setup-tests ## run forty agent tasks with the configured model, or ARGS="--model scripted"
 	@$(VENV)/python -m tests.agent_bench $(ARGS)
