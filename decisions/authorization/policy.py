@@ -128,7 +128,8 @@ class CallerPolicy:
             covers: the other tools that this call does the same as: their rules restrict it.
         """
         verdict = self._own_verdict(tool, target_id, is_builtin=is_builtin, default=default)
-        others = (_winner(found) for name in covers if (found := self._rules_on(target_id, name)))
+        rules = (self._rules_on(target_id, name) for name in sorted(covers))
+        others = (_winner(found) for found in rules if found)
         return max((verdict, *others), key=lambda one: _STRICTNESS[one.decision])
 
     def _own_verdict(

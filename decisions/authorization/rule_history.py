@@ -4,7 +4,7 @@ has them, that would have been decided otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,7 +23,7 @@ from decisions.authorization.policy import (
     policy_without,
     rule_label,
 )
-from decisions.authorization.rule_reach import known_calls
+from decisions.authorization.rule_reach import KnownCall, evaluate_known, known_calls
 from decisions.identity.principals import ADMIN
 from decisions.models import AuditEntry, Decision, PolicyRule, RuleScope
 
@@ -52,11 +52,14 @@ class RecordedCall:
     target_id: str
     decision: str
 
-    def verdict_of(self, policy: CallerPolicy, *, is_builtin: bool = False) -> Verdict:
+    def verdict_of(
+        self, policy: CallerPolicy, known: Mapping[tuple[str, str], KnownCall]
+    ) -> Verdict:
         """Return how a policy decides on this call of this caller."""
         callers = frozenset({"", self.tenant_id, self.workspace_id, self.actor})
-        policy = replace(policy, callers=callers)
-        return policy.evaluate(self.tool, self.target_id or None, is_builtin=is_builtin)
+        place = self.tool, self.target_id
+        call = replace(known.get(place, KnownCall(*place)), tenant_id="", workspace_id="")
+        return evaluate_known(replace(policy, callers=callers), call)
 
 
 @dataclass(slots=True)
@@ -129,9 +132,10 @@ def history_of(rule: PolicyRule, *, is_retired: bool = False) -> RuleHistory:
 def _with(draft: PolicyRule) -> Callable[[RecordedCall], Verdict | None]:
     """Return a function that gives a draft's decision on a call; None if another rule decides."""
     policy, label = draft_policy(draft, frozenset()), rule_label(draft)
+    known = _built_in_calls()
 
     def decide(call: RecordedCall) -> Verdict | None:
-        verdict = call.verdict_of(policy)
+        verdict = call.verdict_of(policy, known)
         return verdict if verdict.rule == label else None
 
     return decide
@@ -143,14 +147,18 @@ def _without(rule: PolicyRule) -> Callable[[RecordedCall], Verdict | None]:
     """
     today, then = current_policy_of(frozenset()), policy_without(rule.key, frozenset())
     label = rule_label(rule)
-    builtin = {(call.tool, call.target_id) for call in known_calls() if call.is_builtin}
+    known = _built_in_calls()
 
     def decide(call: RecordedCall) -> Verdict | None:
-        if call.verdict_of(today).rule != label:
+        if call.verdict_of(today, known).rule != label:
             return None
-        return call.verdict_of(then, is_builtin=(call.tool, call.target_id) in builtin)
+        return call.verdict_of(then, known)
 
     return decide
+
+
+def _built_in_calls() -> dict[tuple[str, str], KnownCall]:
+    return {(call.tool, call.target_id): call for call in known_calls() if call.is_builtin}
 
 
 def _recorded_calls(rule: PolicyRule, since: datetime) -> tuple[list[RecordedCall], datetime, int]:

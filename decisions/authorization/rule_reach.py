@@ -37,6 +37,8 @@ class KnownCall:
         principal_id: who alone may use it; empty for all of them.
         is_builtin: Continuity executes the tool itself.
         is_template: the target is a template, as in calls of run_task_template.
+        covers: the other tools that it does the same as; rules on them restrict it.
+        may_cover: those that it does the same as with some arguments, or on some pages.
     """
 
     tool: str
@@ -47,6 +49,8 @@ class KnownCall:
     principal_id: str = ""
     is_builtin: bool = False
     is_template: bool = False
+    covers: frozenset[str] = frozenset()
+    may_cover: frozenset[str] = frozenset()
 
     @property
     def runs_on(self) -> str:
@@ -64,6 +68,11 @@ class CallChange:
     before: Verdict
     after: Verdict
 
+    @property
+    def is_otherwise(self) -> bool:
+        """Whether the decision changes."""
+        return self.before.decision != self.after.decision
+
 
 @dataclass(frozen=True, slots=True)
 class RuleReach:
@@ -77,6 +86,8 @@ class RuleReach:
         overruled: how many it matches on which another rule decides.
         unlisted: the names of the runners that do not say so, where the rule decides.
         covers_later_targets: it also decides on runners that are added later.
+        alike: calls of other tools, decided by it where they do the same as its tool.
+        stricter: tools whose rules decide instead where one of `decided` does the same as them.
     """
 
     rule: PolicyRule
@@ -85,24 +96,31 @@ class RuleReach:
     overruled: int
     unlisted: Sequence[str]
     covers_later_targets: bool
+    alike: Sequence[CallChange] = ()
+    stricter: Sequence[str] = ()
 
     @property
     def changed(self) -> list[CallChange]:
         """The calls on which the decision changes."""
-        return [one for one in self.decided if one.before.decision != one.after.decision]
+        return [one for one in self.decided if one.is_otherwise]
+
+    @property
+    def changed_alike(self) -> list[CallChange]:
+        """The calls of other tools on which the decision changes where they do the same."""
+        return [one for one in self.alike if one.is_otherwise]
 
     @property
     def is_wide(self) -> bool:
         """Whether the rule names every tool, or decides about a tool on several targets, those that
         are added later among them.
         """
-        targets = {one.call.runs_on for one in self.decided}
+        targets = {one.call.runs_on for one in (*self.decided, *self.alike)}
         return self.rule.tool == ANY_TOOL or self.covers_later_targets or len(targets) > 1
 
     @property
     def is_empty(self) -> bool:
         """Whether the rule decides on no call, known or later."""
-        return not (self.decided or self.unlisted or self.covers_later_targets)
+        return not (self.decided or self.unlisted or self.covers_later_targets or self.alike)
 
 
 def known_calls() -> list[KnownCall]:
@@ -153,8 +171,8 @@ def _reach(
     *,
     ends: bool = False,
 ) -> RuleReach:
-    def change_of(call: KnownCall) -> CallChange:
-        before, after = (_evaluate(policy, call) for policy in policies)
+    def change_of(call: KnownCall, *covers: str) -> CallChange:
+        before, after = (evaluate_known(policy, call, *covers) for policy in policies)
         return CallChange(call, before, after)
 
     known = known_calls()
@@ -172,7 +190,22 @@ def _reach(
             decided.append(change)
     later = change_of(KnownCall(rule.tool, f"{TARGET_PREFIX}later"))
     covers_later = _names_runners_tool(rule, known) and is_decided(later)
-    return RuleReach(rule, ends, decided, overruled, sorted(unlisted), covers_later)
+    others = (one for one in known if rule.tool in one.covers | one.may_cover)
+    matching = (one for one in others if _matches(rule, one, policies[0].callers))
+    alike = [it for one in matching if is_decided(it := change_of(one, rule.tool))]
+    strict = {name for one in decided for name in stricter_tools(policies[1], one.call)}
+    return RuleReach(
+        rule, ends, decided, overruled, sorted(unlisted), covers_later, alike, sorted(strict)
+    )
+
+
+def stricter_tools(policy: CallerPolicy, call: KnownCall) -> dict[str, Verdict]:
+    """Return the tools whose rules decide more strictly where a call does the same as them, and
+    what they decide.
+    """
+    own = evaluate_known(policy, call).decision
+    found = {name: evaluate_known(policy, call, name) for name in sorted(call.may_cover)}
+    return {name: verdict for name, verdict in found.items() if verdict.decision != own}
 
 
 def _calls_named_by(
@@ -218,6 +251,15 @@ def _names_target(rule: PolicyRule, call: KnownCall) -> bool:
     return rule.target_id in ("", call.target_id)
 
 
-def _evaluate(policy: CallerPolicy, call: KnownCall) -> Verdict:
-    policy = replace(policy, callers=policy.callers | {call.tenant_id, call.workspace_id})
-    return policy.evaluate(call.tool, call.target_id or None, is_builtin=call.is_builtin)
+def evaluate_known(policy: CallerPolicy, call: KnownCall, *covers: str) -> Verdict:
+    """Return how a policy decides on a known call, of a caller who may use its target.
+
+    Args:
+        covers: tools of `may_cover` that the call does the same as.
+    """
+    return replace(policy, callers=policy.callers | {call.tenant_id, call.workspace_id}).evaluate(
+        call.tool,
+        call.target_id or None,
+        is_builtin=call.is_builtin,
+        covers=call.covers.union(covers),
+    )

@@ -166,12 +166,23 @@ def covered_tools(
     Args:
         judged: None where the page was not looked at: what may submit counts as if it did.
     """
-    names = set(_LIKE.get(tool, ()))
+    names = set(always_covered_tools(tool))
     if tool == PRESS_KEY.name and _activates(args):
         names.add(CLICK_ELEMENT)
     if may_submit(tool, args, judged):
         names.add(SUBMIT_FORM)
     return frozenset(names - {tool})
+
+
+def always_covered_tools(tool: str) -> frozenset[str]:
+    """Return the other tools that each call of a tool does the same as."""
+    return frozenset(_LIKE.get(tool, ()))
+
+
+def sometimes_covered_tools(tool: str) -> frozenset[str]:
+    """Return the further tools that some calls do the same as, by their arguments and the page."""
+    found = covered_tools(tool, {"key": "Enter", "submit": True}, None)
+    return found - always_covered_tools(tool)
 
 
 def may_submit(tool: str, args: Mapping[str, Any], judged: JudgedElement | None) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from decisions.authorization.policy import OWN_BROWSERS, SUBMIT
 from decisions.authorization.rule_reach import KnownCall
 from decisions.models import PolicyRule
 from runners.actions.catalogue import ACTIONS
+from runners.actions.judged import always_covered_tools, sometimes_covered_tools
 from runners.models import ExecutionTarget, PluginClient, TargetKind
 from runners.remote_tools.catalogue import tools_of_runner
 from runners.tools.registry import tool_names
@@ -52,24 +54,29 @@ def list_known_calls() -> Iterator[KnownCall]:
     browser actions in paired browsers: in all of them, and in each.
     """
     for name in (*tool_names(), *API_CALLS):
-        yield KnownCall(name, is_builtin=True)
+        yield _built_in(KnownCall(name))
     for template in list_templates():
         yield KnownCall(SUBMIT, template.template_id, is_builtin=True, is_template=True)
     for target in ExecutionTarget.objects.order_by("id")[:TARGETS_MAX]:
         yield from _calls_on(target)
     for name in ACTIONS:
-        yield KnownCall(name, OWN_BROWSERS, "every paired browser", is_builtin=True)
+        yield _built_in(KnownCall(name, OWN_BROWSERS, "every paired browser"))
     for client in PluginClient.objects.filter(revoked_at__isnull=True).order_by("id")[:TARGETS_MAX]:
         place = client.id, client.name, client.tenant_id, client.workspace_id, client.principal_id
         for name in ACTIONS:
-            yield KnownCall(name, *place, is_builtin=True)
+            yield _built_in(KnownCall(name, *place))
+
+
+def _built_in(call: KnownCall) -> KnownCall:
+    covers, may_cover = always_covered_tools(call.tool), sometimes_covered_tools(call.tool)
+    return replace(call, is_builtin=True, covers=covers, may_cover=may_cover)
 
 
 def _calls_on(target: ExecutionTarget) -> Iterator[KnownCall]:
     place = target.id, target.name, target.tenant_id, target.workspace_id or ""
     if target.kind != TargetKind.DOCKER_RUNNER:
         for name in tool_names("workspace"):
-            yield KnownCall(name, *place, is_builtin=True)
+            yield _built_in(KnownCall(name, *place))
         return
     named = PolicyRule.objects.filter(target_id=target.id, retired_at__isnull=True)
     offers = tools_of_runner(target, named.exclude(tool="*").values_list("tool", flat=True))

@@ -29,18 +29,23 @@ NAMED = 3  # tools that the summary names
 
 def sentences_of(reach: RuleReach) -> list[str]:
     """Say in words what a rule does, or does no longer."""
-    if not reach.decided and not reach.unlisted:
+    if not (reach.decided or reach.unlisted or reach.alike):
         return _without_effect(reach)
     found = [_summary(reach), _difference(reach)] if reach.decided else []
     if reach.unlisted:
         found.append(_of_unlisted(reach))
+    if reach.alike:
+        found.append(_of_alike(reach))
+    if reach.stricter:
+        text = _("Where such a call does the same as %(tools)s, a stricter rule on that decides.")
+        found.append(text % {"tools": listed(reach.stricter)})
     if reach.overruled and not reach.ends:
         found.append(
             ngettext(
-                "On %(n)d further call that it matches, another rule decides: one that denies, or a"
+                "On %(n)d further call that it matches, another rule decides: a stricter or a"
                 " narrower one.",
-                "On %(n)d further calls that it matches, another rule decides: one that denies, or"
-                " a narrower one.",
+                "On %(n)d further calls that it matches, another rule decides: a stricter or a"
+                " narrower one.",
                 reach.overruled,
             )
             % {"n": reach.overruled}
@@ -50,6 +55,12 @@ def sentences_of(reach: RuleReach) -> list[str]:
 
 def _does(reach: RuleReach, what: str) -> str:
     return str(_DOES[reach.rule.verdict, reach.ends] % {"what": what})
+
+
+def _of_alike(reach: RuleReach) -> str:
+    tools = sorted({one.call.tool for one in reach.alike})
+    what = _("what does the same with other tools: %(tools)s") % {"tools": listed(tools)}
+    return _does(reach, what)
 
 
 def _of_unlisted(reach: RuleReach) -> str:

@@ -5,23 +5,26 @@ what it would have changed; and the policy decision on a call that a person test
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from decisions.admin.policy.forms import EVERY_TARGET, scope_label
-from decisions.admin.policy.reach_text import sentences_of
+from decisions.admin.policy.reach_text import listed, sentences_of
 from decisions.authorization.policy import Verdict, current_policy_of
 from decisions.authorization.policy_rules import RuleFields, active_rule, draft_rule, scope_callers
 from decisions.authorization.rule_history import CallGroup, RuleHistory, history_of
 from decisions.authorization.rule_reach import (
     CallChange,
+    KnownCall,
     RuleReach,
+    evaluate_known,
     known_calls,
     reach_of,
     released_by,
     released_without,
+    stricter_tools,
 )
 from decisions.errors import InvalidInput
 from decisions.models import PolicyRule
@@ -52,6 +55,14 @@ class RuleReview:
         return [text for reach in self.reaches for text in sentences_of(reach)]
 
     @property
+    def not_compared(self) -> str:
+        """The tools of which the log does not say whether a call did the same as another."""
+        reaches = [reach for reach in self.reaches if reach.alike or reach.stricter]
+        names = {one.call.tool for reach in reaches for one in reach.alike}
+        names |= {self.rule.tool for reach in reaches if reach.stricter}
+        return listed(sorted(names)) if names else ""
+
+    @property
     def is_wide(self) -> bool:
         """Whether the person has to agree to the width."""
         return any(reach.is_wide for reach in self.reaches)
@@ -75,8 +86,13 @@ class RuleReview:
             error = _("Rules, targets or tools changed meanwhile. Read again what the rule does.")
         elif shown and self.is_wide:
             error = _("This rule is wide: tick the box to agree to what it does.")
-        changes = [change for reach in self.reaches for change in reach.changed]
-        changes.sort(key=lambda one: (one.call.target_id, one.call.tool))
+        changes = [
+            (change, as_tool)
+            for reach in self.reaches
+            for found, as_tool in ((reach.changed, ""), (reach.changed_alike, reach.rule.tool))
+            for change in found
+        ]
+        changes.sort(key=lambda one: (one[0].call.target_id, one[0].call.tool, one[1]))
         return {
             "draft": self.rule,
             "verdict": pill(self.rule.verdict, TONES[self.rule.verdict]),
@@ -86,9 +102,10 @@ class RuleReview:
             "is_wide": self.is_wide,
             "digest": self.digest,
             "review_error": error,
-            "changes": [_change_row(one) for one in changes[:CALLS_SHOWN]],
+            "changes": [_change_row(*one) for one in changes[:CALLS_SHOWN]],
             "more_changes": max(0, len(changes) - CALLS_SHOWN),
             "history": self.history,
+            "not_compared": self.not_compared,
             "groups": [_group_row(group) for group in self.history.groups[:GROUPS_SHOWN]],
             "more_groups": max(0, len(self.history.groups) - GROUPS_SHOWN),
         }
@@ -117,10 +134,12 @@ def review_of_retirement(key: str) -> RuleReview:
     return RuleReview(rule, [released_without(rule)], history_of(rule, is_retired=True))
 
 
-def _change_row(change: CallChange) -> dict[str, Any]:
+def _change_row(change: CallChange, as_tool: str) -> dict[str, Any]:
     call = change.call
+    tool = visible(call.tool)
+    as_text = _("%(tool)s, where it does the same as %(other)s")
     return {
-        "tool": visible(call.tool),
+        "tool": as_text % {"tool": tool, "other": visible(as_tool)} if as_tool else tool,
         "target": visible(call.target_name or call.target_id or _("this installation")),
         "before": _decision_pill(change.before),
         "after": _decision_pill(change.after),
@@ -152,14 +171,19 @@ def tested_call(data: Mapping[str, str]) -> dict[str, Any]:
     if known and not target and not any(call.is_builtin for call in known):
         raise InvalidInput(f"Only runners offer {visible(tool)}: name the runner as the target.")
     # On a runner, also a tool with the name of a built-in one is the runner's.
-    is_builtin = any(call.is_builtin for call in known if call.target_id == target)
-    verdict = policy.evaluate(tool, target or None, is_builtin=is_builtin)
+    here = (call for call in known if call.is_builtin and call.target_id == target)
+    call = replace(next(here, KnownCall(tool, target)), tenant_id="", workspace_id="")
+    verdict = evaluate_known(policy, call)
     return {
         "tested": verdict,
         "tested_call": visible(f"{tool} → {target}" if target else tool),
         "tested_pill": _decision_pill(verdict),
         "tested_rule": _rule_link(verdict),
         "is_known": bool(known),
+        "tested_alike": [
+            {"tool": name, "pill": _decision_pill(one), "rule": _rule_link(one), "verdict": one}
+            for name, one in stricter_tools(policy, call).items()
+        ],
     }
 
 

@@ -359,6 +359,62 @@ def test_a_rule_names_the_paired_browsers_that_it_decides_about(
     assert "further call" not in page.content.decode()
 
 
+def decided_click(client: Client) -> str:
+    query = {"tool": "browser_click", "target_id": "", "caller": "everywhere|"}
+    return client.get(f"{LIST}test/", query).content.decode()
+
+
+def test_a_tested_call_names_the_rules_on_what_it_may_do_the_same_as(
+    superuser_client: Client,
+) -> None:
+    assert "default: own tools" in decided_click(superuser_client)
+    form = create_rule(RuleFields("deny", tool="submit_form", reason="no forms"), actor="t")
+    page = decided_click(superuser_client)
+    assert "default: own tools" in page
+    assert "Where it does the same as submit_form" in page
+    assert f"{form.key} v1" in page
+    assert "no forms" in page
+    click = create_rule(RuleFields("deny", tool="click_element", reason="no"), actor="t")
+    page = decided_click(superuser_client)
+    assert f"{click.key} v1" in page
+    assert "default: own tools" not in page
+    assert "Where it does" not in page
+
+
+def test_a_rule_names_the_calls_of_other_tools_that_do_the_same(superuser_client: Client) -> None:
+    deny = {**FORM, "verdict": "deny", "tool": "submit_form", "target_id": "*"}
+    page = superuser_client.post(NEW, deny).content.decode()
+    assert (
+        "This rule denies what does the same with other tools: browser_click, browser_drag," in page
+    )
+    assert "browser_click, where it does the same as submit_form" in page
+    assert "Whether a call of another tool did the same: browser_click, browser_drag," in page
+    assert "I have read what it does" in page  # it decides on calls in paired browsers too
+    allowed = superuser_client.post(NEW, {**deny, "verdict": "allow"}).content.decode()
+    assert "with other tools" not in allowed
+    rule = create_rule(RuleFields("deny", tool="submit_form", reason="no forms"), actor="t")
+    retired = superuser_client.get(f"{LIST}{rule.key}/retire/").content.decode()
+    assert "The rule no longer denies what does the same with other tools: browser_click" in retired
+    click = {**FORM, "tool": "browser_click", "target_id": "plugin"}
+    page = superuser_client.post(NEW, click).content.decode()
+    assert (
+        "Where such a call does the same as submit_form, a stricter rule on that decides." in page
+    )
+
+
+def test_a_rule_does_not_release_calls_that_a_rule_on_the_same_act_restricts(
+    superuser_client: Client, principal: Principal
+) -> None:
+    create_rule(RuleFields("confirm", tool="click_element", reason="each"), actor="t")
+    scope = principal.tenant_id, principal.workspace_id
+    event = AuditEvent("policy.denied", principal.id, "tool", "browser_click", *scope)
+    record(replace(event, metadata={"tool": "browser_click"}))
+    form = {**FORM, "tool": "browser_click", "target_id": "*", "scope": f"tenant|{scope[0]}"}
+    page = superuser_client.post(NEW, form).content.decode()
+    assert "None of the recorded calls that it is about (1)." in page
+    assert "other rules decide on every call" in page
+
+
 def test_a_rule_lists_past_calls_in_paired_browsers(
     superuser_client: Client, principal: Principal
 ) -> None:
