@@ -59,7 +59,7 @@ def test_a_frame_that_comes_at_any_moment_is_not_clicked(
 
 
 @pytest.mark.slow
-def test_keys_do_not_follow_the_focus_into_a_frame_of_another_origin(
+def test_keys_of_the_extension_do_not_follow_the_focus_into_a_frame(
     extension_task: ExtensionTask, page_server: PageServer
 ) -> None:
     script = "addEventListener('keydown', () => frame.focus(), true)"

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from runners.browser.action_support.cdp_input import CdpInput
-from runners.browser.interaction.input_device import NavigatedAway
+from runners.browser.interaction.input_device import OUTSIDE, NavigatedAway, PressMissed
 
 
 class NavigatingPage:
@@ -20,11 +20,13 @@ class NavigatingPage:
 
     def __init__(self) -> None:
         self.sent: list[str] = []
+        self.points: list[tuple[float, float]] = []
         self._has_navigated = self._has_reported = False
 
     async def send(self, method: str, params: Mapping[str, Any]) -> None:
         if method.startswith("Input.dispatch"):
             self.sent.append(str(params["type"]))
+            self.points.append((params.get("x", 0), params.get("y", 0)))
             self._has_navigated = True
         elif method.startswith("Runtime."):
             await self.require_focus(has_started=False)
@@ -65,3 +67,22 @@ def test_no_input_follows_one_that_started_a_navigation(act: Act, sent: list[str
     with pytest.raises(NavigatedAway):
         asyncio.run(cast(Any, act(device, page)))
     assert page.sent == sent
+
+
+class StayingPage(NavigatingPage):
+    """A page that stays, and whose element receives no press."""
+
+    async def is_received(self) -> bool:
+        return False
+
+    def is_current(self) -> bool:
+        return True
+
+
+def test_a_press_that_its_element_has_not_received_is_released_outside() -> None:
+    page = StayingPage()
+    device = CdpInput(cast(Any, SimpleNamespace(is_alive=True)), cast(Any, page))
+    with pytest.raises(PressMissed):
+        asyncio.run(device.click(1, 1, page))
+    assert page.sent == ["mouseMoved", "mousePressed", "mouseReleased"]
+    assert page.points == [(1, 1), (1, 1), OUTSIDE]

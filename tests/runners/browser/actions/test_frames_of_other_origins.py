@@ -43,6 +43,21 @@ def test_a_frame_that_comes_under_the_mouse_gets_no_press(
     assert (outcome == "clicked") == any(one.startswith("click:more") for one in page.log)
 
 
+def test_a_frame_of_another_origin_ignores_input(
+    reader: Reader, page_server: PageServer, victim: PageServer
+) -> None:
+    start_on_markup(reader, page_server, covering_page(frame_url(victim, "localhost"), "cover()"))
+
+    async def click() -> None:
+        async with reader.session.run_tab() as tab:
+            await tab.page.frames[1].wait_for_load_state()
+            await tab.page.mouse.click(200, 130)
+            await tab.page.keyboard.press("Enter")
+
+    reader.wait(click())
+    assert victim.hits["/landed"] == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("attributes", ["", 'sandbox="allow-forms allow-same-origin"'])
 @pytest.mark.parametrize("when", COVER_WHEN)
