@@ -151,7 +151,8 @@ class Trial:
         account, token, check = lines_of(block_with("createsuperuser"))
         password = secrets.token_urlsafe(16)
         self._shell.run_on_terminal(account, [password, password])
-        self._caller.token = self._shell.run(token).split()[-1]
+        printed = self._shell.run(token).splitlines()
+        (self._caller.token,) = [line for line in printed if line and " " not in line]
         assert '"ready":true' in self._shell.run(check)
         return "created"
 
