@@ -11,7 +11,7 @@ BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages a
 unexport PYTHONDONTWRITEBYTECODE
 # Use UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
-.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial fleet-trial volume-trial fuzz-cost guards lint lint-style lint-types lint-imports fix bench hostile-clicks agent-bench extension doctor
+.PHONY: help setup setup-tests run test quick all-tests test-costs faults upgrade-trial fleet-trial volume-trial soak fuzz-cost guards lint lint-style lint-types lint-imports fix bench hostile-clicks agent-bench extension doctor
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -54,6 +54,9 @@ volume-trial: setup-tests ## time operations with a million runs beside a thousa
 
 fleet-trial: setup-tests ## run a fleet of compose and the runner on a real Docker engine, by the documented commands
 	@$(VENV)/python -m tests.fleet_trial $(ARGS)
+
+soak: setup-tests ## mixed work under bursts of faults (MINUTES=20 DATABASE=postgresql)
+	@$(VENV)/python -m tests.soak --minutes $(or $(MINUTES),20) --database $(or $(DATABASE),postgresql) $(ARGS)
 
 guards: setup-tests ## remove each protection of the product once; its test must fail then
 	@$(VENV)/python -m tests.guards $(ARGS)

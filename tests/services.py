@@ -181,6 +181,11 @@ class PostgresServer(Server):
         self.start()
         self._run_sql("CREATE DATABASE continuity")
 
+    def set(self, name: str, value: str) -> None:
+        """Change a setting of the running server, for its open connections too."""
+        self._run_sql(f"ALTER SYSTEM SET {name} = '{value}'")
+        self._run_sql("SELECT pg_reload_conf()")
+
     def _run_sql(self, sql: str) -> bool:
         try:
             with psycopg.connect(

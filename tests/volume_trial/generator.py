@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 from decisions.audit.chain import ChainHead, head_of_chain, seals_after
 from decisions.audit.checkpoints import save_head
 from decisions.audit.record import canonical
-from decisions.identity.principals import local_principal
+from decisions.identity.principals import Principal, local_principal
 from decisions.models import AuditEntry, AuditSeal
 from decisions.security.keys import mac
 from runs.models import Run, RunStep, RunTerms
@@ -91,7 +91,7 @@ def add_expired_runs(runs: int, age: timedelta) -> None:
 
 def _generate(number: int) -> Iterator[_Generated]:
     now, apart = datetime.now(UTC), timedelta(days=DAYS) / number
-    local = local_principal().workspace_id  # has half of the runs
+    local = local_principal()  # has half of the runs
     for n in range(number):
         run = _run(n, number, now - apart * (number - n), local)
         yield _Generated(
@@ -118,15 +118,15 @@ def _generate(number: int) -> Iterator[_Generated]:
         )
 
 
-def _run(n: int, number: int, at: datetime, workspace_id: str) -> Run:
+def _run(n: int, number: int, at: datetime, local: Principal) -> Run:
     status = STATUSES[n % len(STATUSES)]
     error = ERROR if status == "failed" else None
     subject = SUBJECTS[n % 3].format(n % HOSTS)
     rare = number >= 20 and n % (number // 20) == 7
     return Run(
         id=f"run_{n:012}",
-        tenant_id="ten_volume",
-        workspace_id=workspace_id if n % 2 else f"ws_{n % 10}",
+        tenant_id=local.tenant_id,
+        workspace_id=local.workspace_id if n % 2 else f"ws_{n % 10}",
         principal_id=f"token:tok_{n % 50}",
         trust="local",
         template_id=("agent_task", "batch_extract_pages", "submit_and_verify")[n % 3],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from runs.models import Run
 from tests.support.browser.page_server import Page, PageResponse, PageServer, html
 
-RunTemplate = Callable[..., Run]
+if TYPE_CHECKING:
+    from runs.models import Run  # the soak uses these sites before Django is set up
+RunTemplate = Callable[..., "Run"]
 HEAD = "<!doctype html><html><head><meta charset=utf-8>"
 
 
