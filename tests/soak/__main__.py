@@ -15,6 +15,7 @@ import os
 import random
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -47,6 +48,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="leave the logs")
     options = parser.parse_args()
     random.seed(options.seed)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what was started
     home = Path(tempfile.mkdtemp(prefix="cty-soak-"))
     new_folders(home)
     shutil.copy(TRIAL_TEMPLATE, home / "template")

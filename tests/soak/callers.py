@@ -245,7 +245,7 @@ class Callers(Load):
         }
         stored = self.call("user/alice/objects/success-path", path)
         inputs = {
-            "objectId": stored.get("object_id") or stored["item"]["id"],
+            "objectId": (stored.get("item") or stored)["object_id"],
             "slots": {"url": self._pages.url("/article")},
         }
         self.succeed(self.submit("replay_success_path", inputs))
