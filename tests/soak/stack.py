@@ -21,13 +21,13 @@ import httpx
 import psutil
 
 from tests.services import (
+    DurablePostgresServer,
     PgBouncerServer,
     PostgresServer,
     RedisServer,
     StandbyServer,
     free_port,
     pgbouncer_server,
-    postgres_server,
     redis_server,
     served,
 )
@@ -93,12 +93,20 @@ class Part:
         return process.memory_info().rss // 2**20, process.num_fds()
 
 
+class DurableStandby(StandbyServer):
+    """A standby that loses no commit when it is stopped at once after it was promoted."""
+
+    careless = ()
+
+
 class Databases:
     """A PostgreSQL server, its streaming standby, and a pooler in front of the one that writes."""
 
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self._stack = stack
-        self.primary: PostgresServer = stack.enter_context(postgres_server())
+        self.primary: PostgresServer = stack.enter_context(
+            served(DurablePostgresServer, PostgresServer.make)
+        )
         self.standby = self._standby_of(self.primary)
         self.pooler: PgBouncerServer = stack.enter_context(
             pgbouncer_server(postgres_port=self.primary.port, mode="session", size=60)
@@ -107,11 +115,11 @@ class Databases:
 
     def _standby_of(self, primary: PostgresServer, port: int | None = None) -> StandbyServer:
         def make(folder: Path) -> StandbyServer:
-            server = StandbyServer(folder, primary=primary)
+            server = DurableStandby(folder, primary=primary)
             server.port = port or server.port
             return server
 
-        return self._stack.enter_context(served(make, StandbyServer.make))
+        return self._stack.enter_context(served(make, DurableStandby.make))
 
     @property
     def url(self) -> str:
