@@ -79,6 +79,10 @@ class Callers(Load):
         ):
             self.repeat(scenario, pause_s=pause_s)
 
+    def begin(self, phase: str) -> None:
+        """Name the phase; a fault may keep a scenario from having a round in it."""
+        self._phase = phase
+
     # --- pauses ---------------------------------------------------------------------------------
 
     def pause(self, within_s: float) -> bool:
