@@ -86,14 +86,14 @@ class Locator(Closed):
 class ElementReference(Closed):
     """Identifies an element by clickId or XPath, or by both, which have to name the same one; else
     the field that has the focus. Once it was resolved, `node` is the name of that element; with
-    `compares` it has to be as it was judged.
+    `compares` it has to be as it was judged; None: this call was not judged by that element.
     """
 
     mode: Literal["pointed"] = "pointed"
     click_id: Whole | None = Field(default=None, alias="clickId")
     xpath: StrictStr | None = None
     node: StrictStr | None = None
-    compares: bool = False
+    compares: bool | None = None
 
     def __str__(self) -> str:
         if self.click_id is not None:

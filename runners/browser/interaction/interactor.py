@@ -208,7 +208,7 @@ class Interactor:
         """Return the reference with the element that it named before, if it was resolved."""
         node = self.nodes.get((reference.click_id, reference.xpath))
         expected = self.expected
-        compares = expected is not None and expected.compares and node == expected.node
+        compares = expected.compares if expected and node == expected.node else None
         return reference.model_copy(update={"node": node, "compares": compares})
 
     def keep(self, locator: ElementLocator | None, node: str) -> None:

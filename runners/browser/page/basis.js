@@ -32,29 +32,43 @@ const submissionOf = (form, submitter) => {
     method: (given("method") || "get").toLowerCase(), action: given("action") ? withoutFragment(given("action"), form) : addressOfDocument(form),
   };
 };
-const submittersIn = (element) => [element, shadowOf(element)].filter(Boolean).flatMap((root) => [...all(root, "button,input")]).filter(submitsForm);
-// What a click on an element submits: by itself, by what is around it, by its label, or by what is in it.
-const submittersOf = (element) => {
-  for (let node = element; node; node = renderedAround(node)) {
-    if (nodeKind(node) !== ELEMENT) continue;
-    if (submitsForm(node)) return [node];
-    if (tagOf(node) === "label" && node.control && submitsForm(node.control)) return [node.control];
+// Everything that is drawn in elements: also what is in shadow roots there, and in their slots.
+const renderedIn = (elements) => {
+  const found = new Set();
+  const roots = [...elements];
+  for (const root of roots) {
+    for (const node of [...(nodeKind(root) === ELEMENT ? [root] : []), ...all(root, "*")]) {
+      if (found.has(node)) continue;
+      found.add(node);
+      if (shadowOf(node)) roots.push(shadowOf(node));
+      if (tagOf(node) === "slot") roots.push(...assignedTo(node).filter((one_) => nodeKind(one_) === ELEMENT));
+    }
   }
-  return submittersIn(element);
+  return [...found];
 };
-// What Enter in a field submits: its form, by the form's first submit button, if it has one.
-const submittedByEnter = (element) => {
-  if (tagOf(element) !== "input" || ["button", "reset", "submit", "image", "file"].includes(element.type)) return null;
-  const { form } = element;
-  return form ? [submissionOf(form, [...all(rootNodeOf(form), "button,input")].find((one_) => submitsForm(one_) && one_.form === form))] : [];
+const submitterOf = (node) => [node, tagOf(node) === "label" ? node.control : null].find((one_) => one_ && submitsForm(one_));
+// What a press that `activates` an element may submit: by the element, by what is around it or in it, and by labels.
+const submittersOf = (element) => {
+  const nodes_ = renderedIn([element, ...(own(element, "labels") ?? [])]);
+  for (let node = element; node; node = renderedAround(node)) if (nodeKind(node) === ELEMENT) nodes_.unshift(node);
+  return [...new Set(nodes_.map(submitterOf).filter(Boolean))];
 };
-const submissions = (element, way) => {
+const firstSubmitter = (form) => [...all(rootNodeOf(form), "button,input")].find((one_) => submitsForm(one_) && one_.form === form);
+// What Enter submits in a field, a list or any other part of a form, except a button: the form, by its first submit button.
+const formsByEnter = (element) => [...new Set(renderedIn([element])
+  .filter((node) => !matches(node, "button,a[href],summary,input:is([type=button],[type=reset],[type=submit],[type=image],[type=file])"))
+  .map((node) => own(node, "form") ?? (node === element ? closest(node, "form") : null)).filter(Boolean))];
+// Each way in which the input may submit a form, as [form, its submitter if it has one].
+const waysToSubmit = (element, way) => {
   if (way === "set") return [];
-  const byEnter = way === "enter" ? submittedByEnter(element) : null;
-  return byEnter ?? submittersOf(element).slice(0, MAX_SUBMISSIONS).map((submitter) => submissionOf(submitter.form, submitter));
+  const byEnter = way === "enter" ? formsByEnter(element).map((form) => [form, firstSubmitter(form)]) : [];
+  if (byEnter.length && isTextField(element)) return byEnter;
+  return [...byEnter, ...submittersOf(element).map((submitter) => [submitter.form, submitter])];
 };
-// Enter in a field without a form, and with Control in a text of several lines: scripts send what was written.
-const isSentByEnter = (element, way) => way === "enter" && isTextField(element) && tagOf(element) !== "select" && tagOf(element) !== "textarea";
+const submissions = (element, way) => waysToSubmit(element, way).slice(0, MAX_SUBMISSIONS).map(([form, submitter]) => submissionOf(form, submitter));
+const submittedBy = (element, way) => waysToSubmit(element, way).map(([form, submitter]) => submitter ?? form);
+// Enter in a field without a form: scripts send what was written.
+const isSentByEnter = (element, way) => way === "enter" && isTextField(element) && tagOf(element) !== "select";
 
 const factsOf = (element, way) => {
   const control = hiddenControlOf(element) ?? element;
@@ -79,7 +93,9 @@ const changeOf = (element) => {
   return differing.length ? Object.fromEntries(differing.map((name) => [name, [judged.facts[name], facts[name]]])) : null;
 };
 // The element of the action that is performed, if it is to be as it was judged; and what differs in it.
-const expectJudged = (element, locator) => { globalThis.continuityExpected = locator?.compares ? element : null; };
+const expectJudged = (element, locator) => {
+  globalThis.continuityExpected = typeof locator?.compares === "boolean" ? { element, compares: locator.compares } : null;
+};
 // A search that is made again has to find the judged element: a reference names it itself.
 const differenceFrom = (locator, expected, element) => {
   const isSearched = locator === null || locator.mode === "semantic" || locator.mode === "selector";
@@ -87,7 +103,17 @@ const differenceFrom = (locator, expected, element) => {
   const { node } = (isSearched && expected) || {};
   return node && node !== nameOfNode(element) ? { element: [nodes.judged.get(node)?.facts.name ?? "", labelOf(element, typeOfElement(element), attributeNames(element))] } : null;
 };
-const changeOfExpected = () => (globalThis.continuityExpected ? changeOf(globalThis.continuityExpected) : null);
+// What was not confirmed may change, but not submit what it did not when policy decided on it.
+const unjudgedSubmission = (element) => {
+  const judged = nodes.judged.get(nameOfNode(element));
+  if (!judged || submittedBy(element, judged.way).every((one_) => judged.submittedBy.has(one_))) return null;
+  return { submits: [judged.facts.submits, submissions(element, judged.way)] };
+};
+const changeOfExpected = () => {
+  const { element, compares } = globalThis.continuityExpected ?? {};
+  if (!element) return null;
+  return (compares ? changeOf(element) : null) ?? unjudgedSubmission(element);
+};
 const expectedChange = () => ({ changed: changeOfExpected() });
 
 const linesOf = (element) => {
@@ -98,7 +124,7 @@ const linesOf = (element) => {
 };
 const judgedElement = (element, way) => {
   const facts = factsOf(element, way);
-  nodes.judged.set(nameOfNode(element), { way, facts });
+  nodes.judged.set(nameOfNode(element), { way, facts, submittedBy: new WeakSet(submittedBy(element, way)) });
   const { line, secrets } = linesOf(element);
   const shown = JSON.parse(JSON.stringify(facts, (key, value) => (typeof value === "string" ? masked(value, secrets.values).toWellFormed() : value)));
   return { outcome: "judged", node: nameOfNode(element), line, facts: shown, stable: stable(shown), title: titleOf(document), isSecret: fieldInfo(element).isSecret };

@@ -25,7 +25,7 @@ export class Interactor {
   // The reference with the element that it named before, if it was resolved.
   resolved(target) {
     const node = this.nodes.get(keyOf(target)) ?? null;
-    return { ...target, node, compares: Boolean(this.judged?.compares) && node === this.judged.node };
+    return { ...target, node, compares: this.judged && node === this.judged.node ? Boolean(this.judged.compares) : null };
   }
 
   // Keep the element that a reference named.

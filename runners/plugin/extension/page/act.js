@@ -2186,26 +2186,38 @@ by: submitter ? labelOf(submitter, typeOfElement(submitter), attributeNames(subm
 method: (given("method") || "get").toLowerCase(), action: given("action") ? withoutFragment(given("action"), form) : addressOfDocument(form),
 };
 };
-const submittersIn = (element) => [element, shadowOf(element)].filter(Boolean).flatMap((root) => [...all(root, "button,input")]).filter(submitsForm);
-const submittersOf = (element) => {
-for (let node = element; node; node = renderedAround(node)) {
-if (nodeKind(node) !== ELEMENT) continue;
-if (submitsForm(node)) return [node];
-if (tagOf(node) === "label" && node.control && submitsForm(node.control)) return [node.control];
+const renderedIn = (elements) => {
+const found = new Set();
+const roots = [...elements];
+for (const root of roots) {
+for (const node of [...(nodeKind(root) === ELEMENT ? [root] : []), ...all(root, "*")]) {
+if (found.has(node)) continue;
+found.add(node);
+if (shadowOf(node)) roots.push(shadowOf(node));
+if (tagOf(node) === "slot") roots.push(...assignedTo(node).filter((one_) => nodeKind(one_) === ELEMENT));
 }
-return submittersIn(element);
+}
+return [...found];
 };
-const submittedByEnter = (element) => {
-if (tagOf(element) !== "input" || ["button", "reset", "submit", "image", "file"].includes(element.type)) return null;
-const { form } = element;
-return form ? [submissionOf(form, [...all(rootNodeOf(form), "button,input")].find((one_) => submitsForm(one_) && one_.form === form))] : [];
+const submitterOf = (node) => [node, tagOf(node) === "label" ? node.control : null].find((one_) => one_ && submitsForm(one_));
+const submittersOf = (element) => {
+const nodes_ = renderedIn([element, ...(own(element, "labels") ?? [])]);
+for (let node = element; node; node = renderedAround(node)) if (nodeKind(node) === ELEMENT) nodes_.unshift(node);
+return [...new Set(nodes_.map(submitterOf).filter(Boolean))];
 };
-const submissions = (element, way) => {
+const firstSubmitter = (form) => [...all(rootNodeOf(form), "button,input")].find((one_) => submitsForm(one_) && one_.form === form);
+const formsByEnter = (element) => [...new Set(renderedIn([element])
+.filter((node) => !matches(node, "button,a[href],summary,input:is([type=button],[type=reset],[type=submit],[type=image],[type=file])"))
+.map((node) => own(node, "form") ?? (node === element ? closest(node, "form") : null)).filter(Boolean))];
+const waysToSubmit = (element, way) => {
 if (way === "set") return [];
-const byEnter = way === "enter" ? submittedByEnter(element) : null;
-return byEnter ?? submittersOf(element).slice(0, MAX_SUBMISSIONS).map((submitter) => submissionOf(submitter.form, submitter));
+const byEnter = way === "enter" ? formsByEnter(element).map((form) => [form, firstSubmitter(form)]) : [];
+if (byEnter.length && isTextField(element)) return byEnter;
+return [...byEnter, ...submittersOf(element).map((submitter) => [submitter.form, submitter])];
 };
-const isSentByEnter = (element, way) => way === "enter" && isTextField(element) && tagOf(element) !== "select" && tagOf(element) !== "textarea";
+const submissions = (element, way) => waysToSubmit(element, way).slice(0, MAX_SUBMISSIONS).map(([form, submitter]) => submissionOf(form, submitter));
+const submittedBy = (element, way) => waysToSubmit(element, way).map(([form, submitter]) => submitter ?? form);
+const isSentByEnter = (element, way) => way === "enter" && isTextField(element) && tagOf(element) !== "select";
 const factsOf = (element, way) => {
 const control = hiddenControlOf(element) ?? element;
 const type = typeOfElement(control);
@@ -2226,14 +2238,25 @@ const [before, after] = [stable(judged.facts), stable(facts)];
 const differing = Object.keys(after).filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
 return differing.length ? Object.fromEntries(differing.map((name) => [name, [judged.facts[name], facts[name]]])) : null;
 };
-const expectJudged = (element, locator) => { globalThis.continuityExpected = locator?.compares ? element : null; };
+const expectJudged = (element, locator) => {
+globalThis.continuityExpected = typeof locator?.compares === "boolean" ? { element, compares: locator.compares } : null;
+};
 const differenceFrom = (locator, expected, element) => {
 const isSearched = locator === null || locator.mode === "semantic" || locator.mode === "selector";
 expectJudged(element, isSearched ? expected : locator);
 const { node } = (isSearched && expected) || {};
 return node && node !== nameOfNode(element) ? { element: [nodes.judged.get(node)?.facts.name ?? "", labelOf(element, typeOfElement(element), attributeNames(element))] } : null;
 };
-const changeOfExpected = () => (globalThis.continuityExpected ? changeOf(globalThis.continuityExpected) : null);
+const unjudgedSubmission = (element) => {
+const judged = nodes.judged.get(nameOfNode(element));
+if (!judged || submittedBy(element, judged.way).every((one_) => judged.submittedBy.has(one_))) return null;
+return { submits: [judged.facts.submits, submissions(element, judged.way)] };
+};
+const changeOfExpected = () => {
+const { element, compares } = globalThis.continuityExpected ?? {};
+if (!element) return null;
+return (compares ? changeOf(element) : null) ?? unjudgedSubmission(element);
+};
 const expectedChange = () => ({ changed: changeOfExpected() });
 const linesOf = (element) => {
 const secrets = findSecrets(findRoots(document).map(({ root }) => root));
@@ -2243,7 +2266,7 @@ return { line: clickId ? `[${clickId}] ${line}` : line, secrets };
 };
 const judgedElement = (element, way) => {
 const facts = factsOf(element, way);
-nodes.judged.set(nameOfNode(element), { way, facts });
+nodes.judged.set(nameOfNode(element), { way, facts, submittedBy: new WeakSet(submittedBy(element, way)) });
 const { line, secrets } = linesOf(element);
 const shown = JSON.parse(JSON.stringify(facts, (key, value) => (typeof value === "string" ? masked(value, secrets.values).toWellFormed() : value)));
 return { outcome: "judged", node: nameOfNode(element), line, facts: shown, stable: stable(shown), title: titleOf(document), isSecret: fieldInfo(element).isSecret };

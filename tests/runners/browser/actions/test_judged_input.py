@@ -23,7 +23,7 @@ Use = Callable[..., ToolResult]
 
 
 def judged_and_used(
-    page: TaskPage, tool: str, args: dict[str, Any], change: str = ""
+    page: TaskPage, tool: str, args: dict[str, Any], change: str = "", *, compares: bool = True
 ) -> tuple[JudgedElement, ToolResult]:
     """Judge the element of a call, change the page, and make the call."""
     reader, asked = page.read, request_for(tool, args)
@@ -31,7 +31,7 @@ def judged_and_used(
     judged = reader.wait(judge_element(asked, reader.context()))
     if change:
         page.evaluate(f"{{ {change} }}")
-    expected = expected_element(asked, judged, compares=True)
+    expected = expected_element(asked, judged, compares=compares)
     context = replace(reader.context(), judged=expected)
     return judged, reader.wait(invoke(ToolCall(tool, args), context))
 
@@ -97,3 +97,54 @@ def test_a_click_at_a_point_presses_the_judged_element_only(
     _, result = judged_and_used(page, "browser_click", point)
     assert result.ok
     assert page.log.count("click:b:true") == 1
+
+
+SAVE = "<form><button>Save</button></form>"
+LABEL = "<label for=b>Save</label>"
+WAYS_TO_SUBMIT = {  # markup, that of the shadow root of x-c, and what is used
+    "nested shadow root": ("<div id=d><p><x-c></x-c></p></div>", SAVE, "//div[@id='d']"),
+    "slot": (f"<x-c>{SAVE}</x-c>", "<div><slot></slot></div>", "//x-c"),
+    "body": ("<x-c></x-c>", SAVE, "//body"),
+    "label for": (
+        f"<div id=d>{LABEL}</div><form><button id=b>S</button></form>",
+        "",
+        "//div[@id='d']",
+    ),
+    "label in a shadow root": (
+        "<x-c></x-c>",
+        f"{LABEL}<form><button id=b>S</button></form>",
+        "//x-c",
+    ),
+    "list": ("<form><select size=3><option>a</select></form>", "", "//select"),
+    "text of several lines": ("<form><textarea></textarea></form>", "", "//textarea"),
+}
+
+
+def test_whatever_a_press_may_submit_is_judged(reader: Reader, page_server: PageServer) -> None:
+    page = start_on_markup(reader, page_server, "<div id=t></div>")
+    found = {}
+    for name, (markup, shadow, xpath) in WAYS_TO_SUBMIT.items():
+        page.evaluate(f"t.innerHTML = {markup!r}")
+        if shadow:
+            root = "document.querySelector('x-c').attachShadow({mode: 'open'})"
+            page.evaluate(f"{root}.innerHTML = {shadow!r}")
+        is_key = name in ("list", "text of several lines")
+        tool, key = (
+            ("browser_press_key", {"key": "Shift+Enter"}) if is_key else ("browser_click", {})
+        )
+        asked = request_for(tool, {"tabId": page.tab_id, "xpath": xpath, **key})
+        assert asked is not None
+        found[name] = reader.wait(judge_element(asked, reader.context())).submits
+    assert found == dict.fromkeys(WAYS_TO_SUBMIT, True)
+
+
+def test_an_ancestor_that_submits_only_since_it_was_judged_gets_no_press(
+    reader: Reader, page_server: PageServer
+) -> None:
+    page = start_on_markup(reader, page_server, "<div id=d><button type=button>A</button></div>")
+    div = {"tabId": page.tab_id, "xpath": "//div[@id='d']"}
+    added = f"d.innerHTML = {SAVE!r}"
+    judged, result = judged_and_used(page, "browser_click", div, added, compares=False)
+    details = (result.error or {})["details"]
+    assert (judged.submits, details["reason"], details["effect"]) == (False, "changed", "none")
+    assert not [one for one in page.log if one.startswith(("click", "mousedown"))]
