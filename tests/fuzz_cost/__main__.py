@@ -27,7 +27,7 @@ def main() -> int:
         if only not in parser.name:
             continue
         cost = worst_cost(parser, seconds=seconds)
-        is_failed = cost.is_too_high(is_native=parser.is_native)
+        is_failed = cost.is_too_high(parser)
         failed += is_failed
         kilobytes = cost.size_bytes / 1024
         print(

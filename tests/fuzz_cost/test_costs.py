@@ -15,7 +15,7 @@ SAMPLE = {"JSON of a request", "output schema", "text with secrets", "globs"}
 )
 def test_no_accepted_input_costs_too_much(parser: Parser) -> None:
     cost = worst_cost(parser, seconds=0.3)
-    assert not cost.is_too_high(is_native=parser.is_native), cost
+    assert not cost.is_too_high(parser), cost
 
 
 @pytest.mark.parametrize("pair", ["ab", "a"])
@@ -28,7 +28,13 @@ def test_a_quadratic_parser_is_found(pair: str) -> None:
 
 
 def test_what_is_too_high() -> None:
-    assert Cost(1, 120.0, 1.0, "").is_too_high(is_native=True)
-    assert Cost(1, 120.0, 2.0, "").is_too_high(is_native=False)
-    assert not Cost(1, 120.0, 1.0, "").is_too_high(is_native=False)
-    assert not Cost(1, 90.0, 2.0, "").is_too_high(is_native=True)
+    native = Parser("native", 1, str, [], is_native=True)
+    python = Parser("Python", 1, str, [])
+    offline = Parser("a command", 1, str, [], longest_ms=9000.0)
+    assert Cost(1, 120.0, 1.0, "").is_too_high(native)
+    assert Cost(1, 120.0, 2.0, "").is_too_high(python)
+    assert not Cost(1, 120.0, 1.0, "").is_too_high(python)
+    assert not Cost(1, 90.0, 2.0, "").is_too_high(native)
+    assert Cost(1, 6900.0, 1.0, "").is_too_high(python)
+    assert not Cost(1, 6900.0, 1.0, "").is_too_high(offline)
+    assert Cost(1, 6900.0, 2.0, "").is_too_high(offline)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from decisions.chat.risk.classes import RiskClass
 
 _DELETES = re.compile(
+    r"(?=\b[a-z]|[>:强])(?:"  # where a word begins: the rest is not tried inside of words
     r"\brm\s+(?:-\w+\s+|--\w[\w-]*\s+)*-{1,2}(?:\w*r\w*|recursive|force|f)\b|\brmdir\s+/s"
     r"|\bdel\s+/[fsq]|\brd\s+/s"
     r"|\bdrop\s+(?:table|database|schema|view|index|user|role|column|collection|keyspace"
@@ -27,30 +28,33 @@ _DELETES = re.compile(
     r"|db)\b|\bdb\.\w+\.(?:drop|remove|deletemany)\(|\bdropdatabase\(|\bfind\s+.*\s-delete\b"
     r"|>\s*/dev/sd[a-z]|\bzfs\s+destroy|\blvremove\b|\bcrontab\s+-r\b|\bgh\s+repo\s+delete"
     r"|:\(\)\s*\{\s*:\|:&\s*\};:|\bremove-item\s+.*-recurse|\bdiskpart\b|\bmanage\.py\s+flush\b"
-    r"|\bupdate\s+[\w.]+\s+set\s+(?![^;]*\bwhere\b)"
+    r"|\bupdate\s+[\w.]+\s+set\s+(?![^;]*\bwhere\b))"
 )
 _PUBLISHES = re.compile(
+    r"\b(?=[a-z])(?:"
     r"\bnpm\s+publish\b|\btwine\s+upload\b|\bcargo\s+publish\b|\bgem\s+push\b"
     r"|\bpoetry\s+publish\b|\bterraform\s+apply\b|\bkubectl\s+(?:apply|rollout|scale|drain"
     r"|cordon)\b[^\n]*\bprod"
     r"|\bdocker\s+push\b[^\n]*\bprod|\bhelm\s+upgrade\b[^\n]*\bprod|\bgit\s+push\s+(?:heroku"
     r"|production|prod)\b|\bshutdown\s+(?:-h|-r|now)|\bsystemctl\s+(?:stop|restart"
     r"|disable)\s+\S+"
-    r"|\bcap\s+production\b|\bansible-playbook\b[^\n]*\bprod"
+    r"|\bcap\s+production\b|\bansible-playbook\b[^\n]*\bprod)"
 )
 _OPENS = re.compile(
+    r"\b(?=[a-z])(?:"
     r"\bchmod\s+(?:-\w+\s+)*(?:0?777|a\+\w*w|o\+w)|\bgrant\s+(?:all|select|insert|update|delete"
     r"|superuser|create|[\w, ]+\s+on)\b.*\bto\b|\busermod\s+-a?g|\biptables\s+-f\b"
     r"|\bufw\s+disable"
     r"|\bsetenforce\s+0|\bvisudo\b|\baws\s+iam\s+(?:attach|put|add|detach|remove|create)-\S+"
     r"|\badd-iam-policy-binding\b|\baz\s+role\s+assignment\s+create"
     r"|\bkubectl\s+create\s+(?:cluster)?rolebinding|\balter\s+(?:user|role)\b"
-    r"|\bgit\s+push\b.*--no-verify\b.*\bprod|\baws\s+s3api\s+put-bucket-acl\b.*public"
+    r"|\bgit\s+push\b.*--no-verify\b.*\bprod|\baws\s+s3api\s+put-bucket-acl\b.*public)"
 )
 _SECRETS = re.compile(
+    r"\b(?=[a-z])(?:"
     r"\bcat\s+\S*(?:\.env|id_rsa|\.pem|credentials|shadow)\b|\bprintenv\b.*\|\s*(?:curl|nc)"
     r"|\bpasswd\s+root\b|\baws\s+iam\s+(?:create|delete|update)-\S*key\b"
-    r"|\bkubectl\s+get\s+secrets?\b.*-o\b|\bvault\s+(?:read|kv get)\b"
+    r"|\bkubectl\s+get\s+secrets?\b.*-o\b|\bvault\s+(?:read|kv get)\b)"
 )
 _RULES = (
     (RiskClass.DELETION, _DELETES),

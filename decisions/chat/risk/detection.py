@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -47,23 +48,24 @@ def find_risk(
 def _findings(
     message: ParsedMessage, before: ParsedMessage, waiting: Finding | None, *, nested: bool = False
 ) -> Iterator[Finding]:
-    earlier = [clause for sentence in before.sentences for clause in sentence.clauses]
+    earlier = _Earlier()
+    for clause in (clause for sentence in before.sentences for clause in sentence.clauses):
+        earlier.add(clause)
     is_execution = False
     for sentence in message.sentences:
         for number, clause in enumerate(_clauses(sentence)):
-            context = " ".join(earlier)[-CONTEXT_CHARS:]
-            for rule in _risks(sentence, clause, context, is_first=number == 0):
+            for rule in _risks(sentence, clause, earlier.text, is_first=number == 0):
                 yield Finding(rule, clause)
             if english.refers_back(clause) or chinese.refers_back(clause):
                 is_execution = True
                 yield from filter(None, [waiting])
-                yield from _mentioned(earlier)
+                yield from earlier.mentioned()
             is_execution = (
                 is_execution
                 or english.requests_execution(clause)
                 or chinese.requests_execution(clause)
             )
-            earlier = [*earlier, clause][-_CLAUSES:]
+            earlier.add(clause)
     yield from _commands(message.text)
     if (is_execution or message.is_quotation) and not nested:
         for quotation in message.quotations:
@@ -97,17 +99,36 @@ def _asks_in_chinese(sentence: Sentence, clause: str) -> bool:
     return chinese.asks_consequences(sentence.text) or chinese.is_question(clause)
 
 
-def _mentioned(clauses: list[str]) -> Iterator[Finding]:
-    """Yield the risks that clauses mention, requested or not."""
-    context = ""
-    for clause in clauses:
-        rule = english_rules.mentioned_risk(clause, context) or chinese_rules.mentioned_risk(
-            clause, context
-        )
-        if rule is not None:
-            yield Finding(rule, clause)
-        yield from (Finding(found, clause) for found, _ in commands(clause))
-        context += " " + clause
+class _Earlier:
+    """The clauses that "do it" may refer to. Each is searched for a risk at most once, and only
+    when something refers to it, so a text of many references costs a search per clause.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no clause."""
+        self.text = ""  # what a pronoun in the next clause may refer to
+        self._clauses: deque[str] = deque(maxlen=_CLAUSES)
+        self._unsearched: deque[tuple[str, str]] = deque(maxlen=_CLAUSES)
+
+    def add(self, clause: str) -> None:
+        """Add the clause that follows."""
+        self._unsearched.append((clause, self.text))
+        self._clauses.append(clause)
+        self.text = " ".join(self._clauses)[-CONTEXT_CHARS:]
+
+    def mentioned(self) -> Iterator[Finding]:
+        """Yield the risks that clauses mention, requested or not; each once."""
+        while self._unsearched:
+            yield from _mentioned(*self._unsearched.popleft())
+
+
+def _mentioned(clause: str, context: str) -> Iterator[Finding]:
+    rule = english_rules.mentioned_risk(clause, context) or chinese_rules.mentioned_risk(
+        clause, context
+    )
+    if rule is not None:
+        yield Finding(rule, clause)
+    yield from (Finding(found, clause) for found, _ in commands(clause))
 
 
 _PART = re.compile(r"[.!?。;](?=\s|$)|[!?。;]")

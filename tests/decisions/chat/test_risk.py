@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from decisions.chat.risk import detection
+from decisions.chat.risk.classes import RiskClass
 from decisions.chat.risk.detection import find_risk
 from decisions.chat.risk.parsing import fix_typos
 from tests.support.decisions.gate_sets import Labelled, blind_set, measure, own_set
@@ -84,3 +86,23 @@ def test_only_a_do_it_confirms_the_earlier_request() -> None:
 )
 def test_typing_errors_are_corrected_and_other_words_stay(typed: str, corrected: str) -> None:
     assert fix_typos(typed) == corrected
+
+
+def test_a_risk_at_the_end_of_a_long_message_is_found() -> None:
+    finding = find_risk("do it " * 3000 + "and delete the production database")
+    assert finding is not None
+    assert finding.rule == RiskClass.DELETION
+
+
+def test_each_clause_is_searched_once_however_often_the_message_refers_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searched: list[str] = []
+
+    def search(clause: str, context: str) -> list[detection.Finding]:
+        searched.append(clause)
+        return []
+
+    monkeypatch.setattr(detection, "_mentioned", search)
+    find_risk("Do it. " * 100)
+    assert len(searched) == 99
