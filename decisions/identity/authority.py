@@ -18,6 +18,8 @@ only if they paired it.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from typing import Protocol
 
 from django.db.models import Q
@@ -94,6 +96,25 @@ def shared_by(principal: Principal) -> Q:
     """Return the condition of rows that belong to the workspace and not to a caller: webhooks."""
     condition = Q(workspace_id=principal.workspace_id)
     return condition if principal.trust == "local" else condition & Q(trust="remote")
+
+
+def users_text(users: Collection[str] | None) -> str | None:
+    """Return the users that a credential is limited to as a text in which SQL finds one of them;
+    None for any user. As JSON, so that no user_id contains another one.
+    """
+    return None if users is None else "".join(map(json.dumps, sorted(users)))
+
+
+def subscribers_of(row: Owned) -> tuple[str, list[str | None]]:
+    """Return the same as `sees` as an SQL condition, with its parameters, on the subscribers `w`
+    that a row is sent to: they have the trust level, id and `users_text` of who subscribed.
+    """
+    user = "" if row.user_id is None else json.dumps(row.user_id)
+    text = (
+        "w.workspace_id = %s AND w.trust IN ('local', %s) AND (w.users IS NULL"
+        " OR replace(w.users, %s, '') <> w.users OR w.created_by = %s)"
+    )
+    return text, [row.workspace_id, row.trust, user, row.principal_id]
 
 
 def sees_whole_workspace(principal: Principal) -> bool:

@@ -17,6 +17,7 @@ from django.db.models import Model
 
 from artifacts.services import artifact_rows, expiry_of
 from decisions.audit.record import AuditEvent, entry_for
+from decisions.identity.authority import subscribers_of
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import CallStart
 from runs.lifecycle.step_rows import new_rows
@@ -233,20 +234,21 @@ def _deliveries(change: Transition, now: datetime) -> Iterator[Sql]:
     if (change.values.get("waiting_for") or {}).get("type") == "answer":
         yield _deliveries_of_question(run, now)
     if change.ended:
+        is_sent_to, params = subscribers_of(run)
         yield Sql(
-            "INSERT INTO runs_webhookdelivery (id, webhook_id, run_id, event, status, attempts,"
+            "INSERT INTO runs_webhookdelivery (id, webhook_id, run_id, event, status, attempts,"  # noqa: S608
             " epoch, next_try_at, created_at, error)"
             " SELECT %s || substr(w.id, 6), w.id, r.id, 'run.' || r.status, %s, 0, 0, %s, %s, ''"
             " FROM r CROSS JOIN runs_webhook w WHERE w.workspace_id = %s"
             " AND w.disabled_at IS NULL"
-            " AND (w.every_run AND w.trust IN ('local', %s) OR w.id = %s)",
+            f" AND (w.every_run AND {is_sent_to} OR w.id = %s)",
             (
                 delivery_id(run.id, "hook_"),  # followed by the rest of the webhook's id
                 DeliveryStatus.PENDING,
                 now,
                 now,
                 run.workspace_id,
-                run.trust,
+                *params,
                 run.options.get("webhookId"),
             ),
         )
@@ -254,20 +256,20 @@ def _deliveries(change: Transition, now: datetime) -> Iterator[Sql]:
 
 def _deliveries_of_question(run: Run, now: datetime) -> Sql:
     """Return the insert for each webhook that receives questions. The run's last event has it."""
+    is_sent_to, params = subscribers_of(run)
     return Sql(
-        "INSERT INTO runs_webhookdelivery (id, webhook_id, run_id, event_seq, event, status,"
+        "INSERT INTO runs_webhookdelivery (id, webhook_id, run_id, event_seq, event, status,"  # noqa: S608
         " attempts, epoch, next_try_at, created_at, error)"
         " SELECT %s || 'w' || r.last_seq || '_' || substr(w.id, 6), w.id, r.id, r.last_seq,"
         " 'run.waiting', %s, 0, 0, %s, %s, ''"
         " FROM r CROSS JOIN runs_webhook w WHERE w.tells_questions AND w.disabled_at IS NULL"
-        " AND w.workspace_id = %s AND w.trust IN ('local', %s)",
+        f" AND {is_sent_to}",
         (
             delivery_id(run.id, "").removesuffix("_"),
             DeliveryStatus.PENDING,
             now,
             now,
-            run.workspace_id,
-            run.trust,
+            *params,
         ),
     )
 

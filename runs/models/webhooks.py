@@ -19,6 +19,8 @@ class Webhook(models.Model):
         tells_questions: it also receives the questions of runs that wait for an answer.
         sends_arguments: these have the exact arguments of the call; else digest and size alone.
         failing_since: the first failed attempt after the last one that succeeded.
+        users: of a creator that is limited to users: these, as `as_list` writes them. It receives
+            what its creator could read.
         secret: the key that signs its messages, encrypted; shown once, at its creation.
     """
 
@@ -34,6 +36,7 @@ class Webhook(models.Model):
     sends_arguments = models.BooleanField(default=False, db_default=False)
     secret = models.BinaryField()
     created_by = models.CharField(max_length=160)
+    users = models.TextField(null=True)
     created_at = models.DateTimeField()
     failing_since = models.DateTimeField(null=True)
     disabled_at = models.DateTimeField(null=True)

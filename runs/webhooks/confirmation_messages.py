@@ -37,6 +37,7 @@ def create_confirmation_deliveries(confirmation: Confirmation, **_signal: Any) -
         workspace_id=decision.workspace_id,
         tells_confirmations=True,
         disabled_at__isnull=True,
+        users__isnull=True,  # a token that is limited to users registers none any more
         trust__in=("local", decision.trust or "local"),
     )
     WebhookDelivery.objects.bulk_create(

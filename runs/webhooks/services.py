@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Conflict, Forbidden, InvalidInput, TrustNotAllowed, WebhookNotFound
-from decisions.identity.authority import shared_by
+from decisions.identity.authority import shared_by, users_text
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
@@ -44,8 +44,7 @@ def create_webhook(
         questions: also send the questions of runs that wait for an answer.
 
     Raises:
-        Forbidden: `confirmations` without the scope `confirm`, or with a credential that is
-            restricted to users.
+        Forbidden: `confirmations` without the scope `confirm`, or by one limited to users.
         InvalidInput: The url is not an http(s) address, or `confirmation_arguments` without
             `confirmations`.
         TrustNotAllowed: The address is not public, and the caller is remote.
@@ -73,6 +72,7 @@ def create_webhook(
         tells_questions=questions,
         sends_arguments=confirmation_arguments,
         created_by=principal.id,
+        users=users_text(principal.acts_for),
         created_at=datetime.now(UTC),
     )
     hook.secret = seal_column(hook, "secret", secret.encode())

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from django.apps import apps
 from django.db import connection
 
 from artifacts.models import Artifact
@@ -18,8 +19,9 @@ from artifacts.selectors import get_artifact
 from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.authorization.confirmations import open_confirmation
 from decisions.errors import ConfirmTokenInvalid, Conflict, Forbidden, NotFound
+from decisions.identity.authority import sees
 from decisions.identity.principals import SCOPES, Principal, admin_principal
-from decisions.models import Decision
+from decisions.models import Decision, Token
 from runners.errors import ToolFailed
 from runs.admission.uploads import read_upload
 from runs.conversations.services import add_message, create_task, resume_task, take_over_task
@@ -27,7 +29,7 @@ from runs.live.own_browser import resume_from_browser, take_over_from_browser
 from runs.models import Run, Task, Webhook, WebhookDelivery
 from runs.submission.answer import answer_run
 from runs.submission.services import cancel_run
-from runs.webhooks.services import delete_webhook, list_webhooks
+from runs.webhooks.services import create_webhook, delete_webhook, list_webhooks
 from runs.worker.worker import WorkerProcess
 from tests.support.browser.own_browser import pair
 from tests.support.decisions.confirmations import CONFIRMER
@@ -271,3 +273,46 @@ def test_rows_of_an_older_version_get_the_owner_of_their_run_and_without_one_are
     with pytest.raises(NotFound):
         get_artifact(principal=remote, artifact_id=of_none)
     assert get_artifact(principal=principal, artifact_id=of_none)
+
+
+@pytest.mark.parametrize(
+    ("subscriber", "is_told"),
+    [
+        ({"acts_for": frozenset({"bob"})}, False),
+        ({"acts_for": frozenset({"lice", "bob"})}, False),
+        ({"acts_for": frozenset({"alice"})}, True),
+        ({"acts_for": frozenset({"alice", "bob"})}, True),
+        ({"acts_for": frozenset({"bob"}), "id": "token:alice"}, True),
+        ({"acts_for": frozenset({"alice"}), "trust": "remote"}, False),
+        ({"acts_for": None}, True),
+        ({"acts_for": None, "trust": "remote"}, False),
+    ],
+)
+@pytest.mark.usefixtures("talk_template")
+def test_a_webhook_receives_the_questions_and_ends_that_its_creator_could_read(
+    principal: Principal, worker: WorkerProcess, subscriber: dict[str, Any], is_told: bool
+) -> None:
+    alice = replace(principal, id="token:alice", acts_for=frozenset({"alice"}))
+    creator = replace(principal, **{"id": "token:other", **subscriber})
+    create_webhook(principal=creator, url="https://93.184.216.34/", questions=True)
+    _, run_id = ask(alice, "What is the PIN?", worker)
+    cancel_run(principal=alice, run_id=run_id)
+    assert sees(creator, Run.objects.get(id=run_id)) == is_told
+    told = WebhookDelivery.objects.order_by("event").values_list("event", flat=True)
+    assert list(told) == (["run.canceled", "run.waiting"] if is_told else [])
+
+
+@pytest.mark.parametrize(("acts_for", "users"), [(["bob", "a"], '"a""bob"'), ([], None)])
+def test_a_webhook_of_an_older_version_gets_the_users_of_the_token_that_created_it(
+    make_webhook: MakeWebhook, principal: Principal, acts_for: list[str], users: str | None
+) -> None:
+    token = Token.objects.create(
+        name="t", digest="d", workspace_id=principal.workspace_id, trust="remote", acts_for=acts_for
+    )
+    for creator in (f"token:{token.id}", "token:tok_unknown", "admin:ann"):
+        hook = make_webhook()["webhookId"]
+        Webhook.objects.filter(id=hook).update(created_by=creator)
+    import_module("runs.migrations.0028_users_of_webhooks").set_users(apps, None)
+    hooks = Webhook.objects.values_list("created_by", "users")
+    of_others = {("token:tok_unknown", None), ("admin:ann", None)}
+    assert set(hooks) == of_others | {(f"token:{token.id}", users)}
