@@ -75,7 +75,7 @@ class JudgedElement(Closed):
     Attributes:
         node: its name; no element of another document has it.
         line: its line, as an observation has it.
-        stable: the facts, without numbers that may count while a person decides.
+        stable: the facts, without counts and clocks that may change while a person decides.
         to: the element that it is dropped on.
     """
 

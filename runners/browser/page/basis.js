@@ -13,10 +13,25 @@ const nodeNamed = (name) => nodes.elements.get(name)?.deref() ?? null;
 
 const MAX_SUBMISSIONS = 5;
 const MAX_NAME = 300;
-// A number in a name may count while a person decides; an amount of money may not.
-const NUMBERS = /\p{Nd}+(?:[.,:]\p{Nd}+)*/gu;
-const MONEY = /\p{Sc}|\b(usd|eur|gbp|chf|jpy|cny|rmb|inr|aud|cad|dollars?|euros?)\b|[元円원₽]/iu;
-const withNumbersAlike = (text) => (MONEY.test(text) ? text : text.replace(NUMBERS, "0"));
+// A text that is bound whole: a long one is cut, and named by a mark that no other text of this document has.
+const textMarks = (nodes.marks ??= new Map());
+const markOf = (text) => {
+  if (!textMarks.has(text)) textMarks.set(text, crypto.getRandomValues(new Uint32Array(4)).join("-"));
+  return textMarks.get(text);
+};
+const bound = (text) => (text.length <= MAX_NAME ? text : `${cut(text, MAX_NAME)}… ${markOf(text)}`);
+// What may change while a person decides: a count in parentheses at the end, and a clock with seconds.
+const COUNT = /(?<=\S\s*)\(\p{Nd}{1,4}\)$/u;
+const CLOCK = /(?<!\p{Nd}|:)\p{Nd}{1,2}:\p{Nd}{2}:\p{Nd}{2}(?!\p{Nd}|:)/gu;
+const MONEY = /\p{Sc}|\b(usd|eur|gbp|chf|jpy|cny|rmb|inr|aud|cad|kr|dollars?|euros?)\b|[元円원₽]/iu;
+const withCountsAlike = (text) => (MONEY.test(text) ? text : text.replace(COUNT, "(0)").replace(CLOCK, "0:00:00"));
+// All that names an element, or the elements in it that can be used.
+const wordsToBind = (element, isNamedByText) => {
+  const named = isNamedByText ? [element] : isTextField(element) ? [] : renderedIn([element]).filter((node) => matches(node, USABLE));
+  const wordsIn = (node) => [...fieldLabels(node), ...["aria-label", "title", "alt"].map((name) => attr(node, name)),
+    matches(node, "input:is([type=button],[type=submit],[type=reset])") ? node.value : "", lineOfText(node, Infinity)];
+  return [...new Set(named.flatMap(wordsIn).map((text) => collapse(text ?? "").trim()).filter(Boolean))];
+};
 
 const withoutFragment = (address, element) => {
   const url = URL.parse(address, baseOf(element));
@@ -77,11 +92,11 @@ const factsOf = (element, way) => {
   const isNamedByText = matches(control, "a,button,summary,label,[role]") && !isTextField(control);
   return {
     role: kindWord(control, type), name: labelOf(control, type, attributeNames(control)) || (isTextField(control) ? textBefore(control) : ""),
-    text: isNamedByText ? lineOfText(control, MAX_NAME) : "", submits: submissions(element, way), sends: isSentByEnter(element, way),
+    text: bound(wordsToBind(control, isNamedByText).map(withCountsAlike).join(" | ")), submits: submissions(element, way), sends: isSentByEnter(element, way),
     link: link ? withoutFragment(attr(link, "href"), link) : "", frame: addressOfDocument(element), page: withoutFragment(location.href, document),
   };
 };
-const stable = (facts) => ({ ...facts, name: withNumbersAlike(facts.name), text: withNumbersAlike(facts.text) });
+const stable = (facts) => ({ ...facts, name: withCountsAlike(facts.name) });
 
 // What differs in the facts of an element since it was judged, as {fact: [before, after]}; null if nothing does.
 const changeOf = (element) => {

@@ -2169,9 +2169,22 @@ return nodes.names.get(element);
 const nodeNamed = (name) => nodes.elements.get(name)?.deref() ?? null;
 const MAX_SUBMISSIONS = 5;
 const MAX_NAME = 300;
-const NUMBERS = /\p{Nd}+(?:[.,:]\p{Nd}+)*/gu;
-const MONEY = /\p{Sc}|\b(usd|eur|gbp|chf|jpy|cny|rmb|inr|aud|cad|dollars?|euros?)\b|[元円원₽]/iu;
-const withNumbersAlike = (text) => (MONEY.test(text) ? text : text.replace(NUMBERS, "0"));
+const textMarks = (nodes.marks ??= new Map());
+const markOf = (text) => {
+if (!textMarks.has(text)) textMarks.set(text, crypto.getRandomValues(new Uint32Array(4)).join("-"));
+return textMarks.get(text);
+};
+const bound = (text) => (text.length <= MAX_NAME ? text : `${cut(text, MAX_NAME)}… ${markOf(text)}`);
+const COUNT = /(?<=\S\s*)\(\p{Nd}{1,4}\)$/u;
+const CLOCK = /(?<!\p{Nd}|:)\p{Nd}{1,2}:\p{Nd}{2}:\p{Nd}{2}(?!\p{Nd}|:)/gu;
+const MONEY = /\p{Sc}|\b(usd|eur|gbp|chf|jpy|cny|rmb|inr|aud|cad|kr|dollars?|euros?)\b|[元円원₽]/iu;
+const withCountsAlike = (text) => (MONEY.test(text) ? text : text.replace(COUNT, "(0)").replace(CLOCK, "0:00:00"));
+const wordsToBind = (element, isNamedByText) => {
+const named = isNamedByText ? [element] : isTextField(element) ? [] : renderedIn([element]).filter((node) => matches(node, USABLE));
+const wordsIn = (node) => [...fieldLabels(node), ...["aria-label", "title", "alt"].map((name) => attr(node, name)),
+matches(node, "input:is([type=button],[type=submit],[type=reset])") ? node.value : "", lineOfText(node, Infinity)];
+return [...new Set(named.flatMap(wordsIn).map((text) => collapse(text ?? "").trim()).filter(Boolean))];
+};
 const withoutFragment = (address, element) => {
 const url = URL.parse(address, baseOf(element));
 if (!url) return "";
@@ -2225,11 +2238,11 @@ const link = closest(element, "a[href],area[href]");
 const isNamedByText = matches(control, "a,button,summary,label,[role]") && !isTextField(control);
 return {
 role: kindWord(control, type), name: labelOf(control, type, attributeNames(control)) || (isTextField(control) ? textBefore(control) : ""),
-text: isNamedByText ? lineOfText(control, MAX_NAME) : "", submits: submissions(element, way), sends: isSentByEnter(element, way),
+text: bound(wordsToBind(control, isNamedByText).map(withCountsAlike).join(" | ")), submits: submissions(element, way), sends: isSentByEnter(element, way),
 link: link ? withoutFragment(attr(link, "href"), link) : "", frame: addressOfDocument(element), page: withoutFragment(location.href, document),
 };
 };
-const stable = (facts) => ({ ...facts, name: withNumbersAlike(facts.name), text: withNumbersAlike(facts.text) });
+const stable = (facts) => ({ ...facts, name: withCountsAlike(facts.name) });
 const changeOf = (element) => {
 const judged = nodes.judged.get(nameOfNode(element));
 if (!judged) return { role: ["not judged", ""] };

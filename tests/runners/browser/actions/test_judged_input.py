@@ -148,3 +148,27 @@ def test_an_ancestor_that_submits_only_since_it_was_judged_gets_no_press(
     details = (result.error or {})["details"]
     assert (judged.submits, details["reason"], details["effect"]) == (False, "changed", "none")
     assert not [one for one in page.log if one.startswith(("click", "mousedown"))]
+
+
+NAMES = [  # before and after, and whether a confirmation of the first covers the second
+    ("Pay 100 kr", "Pay 100000 kr", False),
+    ("Delete 1 file", "Delete 50000 file", False),
+    ("Terms apply. " * 25 + "Cancel", "Terms apply. " * 25 + "Buy now", False),
+    ("Inbox (3)", "Inbox (12)", True),
+    ("Ends in 0:10:59", "Ends in 0:10:58", True),
+    ("<i tabindex=0>Read</i>", "<i tabindex=0>Delete</i>", False),
+]
+
+
+def test_a_confirmed_element_keeps_its_whole_name(reader: Reader, page_server: PageServer) -> None:
+    page = start_on_markup(
+        reader, page_server, "<button id=b type=button></button><div id=d></div>"
+    )
+    found = []
+    for before, after, _ in NAMES:
+        place = "d" if "<" in before else "b"
+        page.evaluate(f"{place}.innerHTML = {before!r}")
+        args = {"tabId": page.tab_id, "xpath": f"//*[@id='{place}']"}
+        change = f"{place}.innerHTML = {after!r}"
+        found.append((before, after, judged_and_used(page, "browser_click", args, change)[1].ok))
+    assert found == NAMES
