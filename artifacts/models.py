@@ -56,12 +56,16 @@ class Artifact(models.Model):
 class ArtifactUpload(models.Model):
     """An announced upload. Its bytes become an artifact once they are verified; until then they are
     staged under the upload's id.
+
+    Attributes:
+        trust: of the caller that announced it; None, in a row of an older version, counts as local.
     """
 
     id = models.CharField(primary_key=True, max_length=64)
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)
     principal_id = models.CharField(max_length=80)
+    trust = models.CharField(max_length=8, null=True)
     name = models.CharField(max_length=255)
     mime_type = models.CharField(max_length=128)
     sha256 = models.CharField(max_length=64)

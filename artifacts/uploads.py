@@ -19,6 +19,7 @@ from artifacts.storage.staging import Ticket, create_ticket, staging_name
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
+from decisions.identity.authority import shared_by
 from decisions.identity.principals import Principal
 from decisions.infra.batches import BATCH_SIZE, run_in_batches
 from decisions.infra.clock import to_ms
@@ -74,6 +75,7 @@ def start_upload(
         tenant_id=principal.tenant_id,
         workspace_id=principal.workspace_id,
         principal_id=principal.id,
+        trust=principal.trust,
         name=storable_text(name)[:255],
         mime_type=mime_type,
         sha256=sha256,
@@ -216,7 +218,7 @@ async def _complete(principal: Principal, upload_id: str) -> dict[str, Any]:
 
 def _upload(principal: Principal, upload_id: str) -> ArtifactUpload:
     principal.require("artifacts:write")
-    found = ArtifactUpload.objects.filter(id=upload_id, workspace_id=principal.workspace_id)
+    found = ArtifactUpload.objects.filter(shared_by(principal), id=upload_id)
     upload = found.filter(principal_id=principal.id).first()
     if upload is None:
         raise ArtifactNotFound(f"There is no upload {upload_id[:64]}.", next_actions=[])
@@ -267,7 +269,7 @@ def _create_artifact(
         id=new_id("art_"),
         tenant_id=upload.tenant_id,
         workspace_id=upload.workspace_id,
-        trust=principal.trust,
+        trust=upload.trust or "local",
         principal_id=principal.id,
         user_id=principal.user_id,
         run_id="",

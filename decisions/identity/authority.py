@@ -93,7 +93,9 @@ def seen_by(principal: Principal) -> Q:
 
 
 def shared_by(principal: Principal) -> Q:
-    """Return the condition of rows that belong to the workspace and not to a caller: webhooks."""
+    """Return the condition of rows that belong to the workspace and not to a caller (webhooks), or
+    whose owner the query names beside it (uploads).
+    """
     condition = Q(workspace_id=principal.workspace_id)
     return condition if principal.trust == "local" else condition & Q(trust="remote")
 

@@ -4,18 +4,24 @@ one could steer, read or confirm it. `test_access_grid.py` tries every entry poi
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
 import httpx
 import pytest
 from django.apps import apps
+from django.core.files.base import ContentFile
 from django.db import connection
 
-from artifacts.models import Artifact
+from artifacts.models import Artifact, ArtifactUpload
 from artifacts.selectors import get_artifact
+from artifacts.storage.blobs import blob_storage
+from artifacts.storage.staging import staging_name
+from artifacts.uploads import complete_upload, start_upload
 from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.authorization.confirmations import open_confirmation
 from decisions.errors import ConfirmTokenInvalid, Conflict, Forbidden, NotFound
@@ -221,6 +227,34 @@ def test_an_upload_is_completed_by_who_announced_it(
     address = f"/api/v1/artifacts/uploads/{upload_id}/complete"
     assert client_with(trust="local").post(address).status_code == 404
     assert api.post(address).status_code == 409  # nothing was sent
+
+
+def test_what_a_local_caller_announced_is_not_completed_as_a_remote_callers_artifact(
+    principal: Principal,
+) -> None:
+    file = {"name": "a.txt", "mime_type": "text/plain", "sha256": sha256(b"secret").hexdigest()}
+    announced = start_upload(principal=principal, **file, size_bytes=6, base_url="http://x/")
+    upload_id = announced["uploadId"]
+    blob_storage().save(staging_name(upload_id), ContentFile(b"secret"))
+    elsewhere = replace(principal, trust="remote")
+    with pytest.raises(NotFound):
+        asyncio.run(complete_upload(principal=elsewhere, upload_id=upload_id))
+    ArtifactUpload.objects.update(trust=None)  # an older version stored none
+    with pytest.raises(NotFound):
+        asyncio.run(complete_upload(principal=elsewhere, upload_id=upload_id))
+    asyncio.run(complete_upload(principal=principal, upload_id=upload_id))
+    assert Artifact.objects.get().trust == "local"
+
+
+def test_a_remote_callers_upload_stays_remote_when_it_is_completed_on_this_machine(
+    principal: Principal,
+) -> None:
+    file = {"name": "a.txt", "mime_type": "text/plain", "sha256": sha256(b"public").hexdigest()}
+    elsewhere = replace(principal, trust="remote")
+    announced = start_upload(principal=elsewhere, **file, size_bytes=6, base_url="http://x/")
+    blob_storage().save(staging_name(announced["uploadId"]), ContentFile(b"public"))
+    asyncio.run(complete_upload(principal=principal, upload_id=announced["uploadId"]))
+    assert Artifact.objects.get().trust == "remote"
 
 
 def test_a_remote_webhook_receives_no_end_of_a_local_run_that_does_not_name_it(
