@@ -30,7 +30,12 @@ from decisions.infra.threads import in_thread
 from runners import metrics
 from runners.actions.own_pages import own_origins
 from runners.models import new_client_id
-from runners.plugin.connections.hub import PluginConnection, PluginUnavailable, get_plugin_hub
+from runners.plugin.connections.hub import (
+    NOT_PAIRED,
+    PluginConnection,
+    PluginUnavailable,
+    get_plugin_hub,
+)
 from runners.plugin.connections.session import PluginSession
 from runners.plugin.pairing import registry
 from runners.plugin.pairing.registry import Activation
@@ -136,7 +141,8 @@ async def _activate(socket: TextSocket, request: ASGIRequest) -> tuple[Message, 
         return message, await _authenticated(message)
     except NotAuthenticated as refusal:
         await in_thread(record_unknown_credential, request)
-        raise CloseSocket(UNAUTHENTICATED, refusal.message) from None
+        is_over = isinstance(refusal, registry.NotPaired)
+        raise CloseSocket(NOT_PAIRED if is_over else UNAUTHENTICATED, refusal.message) from None
     except Refused as refusal:
         raise CloseSocket(UNAUTHENTICATED, refusal.message) from None
 

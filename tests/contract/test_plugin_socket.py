@@ -115,7 +115,8 @@ def test_a_page_of_another_origin_is_refused_before_the_handshake(web: str) -> N
 def test_without_a_valid_credential_the_connection_is_closed(
     web: str, principal: Principal, first: Any
 ) -> None:
-    assert code_after(web, first) == 4401
+    is_unknown_browser = isinstance(first, dict) and {"clientId", "secret"} <= first.keys()
+    assert code_after(web, first) == (4410 if is_unknown_browser else 4401)
 
 
 def test_a_browser_that_sends_nothing_is_disconnected(
@@ -253,9 +254,9 @@ def test_a_secret_that_was_used_before_revokes_the_browser(web: str, pair: PairB
         secret = {name: first[name] for name in ("clientId", "secret")}
         renewed = dict(again.activate(**secret))
         assert again.request("ping")["type"] == "pong"  # the newest secret has arrived
-        assert code_after(web, activation(**secret)) == 4401
-        assert again.close_code() == 4401
-    assert reconnect(web, renewed) == 4401
+        assert code_after(web, activation(**secret)) == 4410
+        assert again.close_code() == 4410
+    assert reconnect(web, renewed) == 4410
     [row] = AuditEntry.objects.filter(action="plugin.revoked")
     assert row.metadata["reason"] == "secret_reused"
 
@@ -264,7 +265,7 @@ def test_a_guessed_secret_does_not_revoke_the_browser(web: str, pair: PairBrowse
     session = pair().session
     number, chance, origin = session["secret"].removeprefix("pls_").partition("_")[0], "x" * 43, "0"
     for guess in ("x", f"pls_{number}_{chance}_{origin * 64}", session["secret"][:-1] + "g"):
-        assert code_after(web, activation(clientId=session["clientId"], secret=guess)) == 4401
+        assert code_after(web, activation(clientId=session["clientId"], secret=guess)) == 4410
     assert reconnect(web, session) is None
 
 
@@ -286,7 +287,7 @@ def test_a_browser_is_disconnected_when_the_token_that_paired_it_is_revoked(
     monkeypatch.setattr(hub, "KEEP_S", 0.05)
     browser = pair(authenticate(create_token(name="t")))
     Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
-    assert browser.close_code() == 4401
+    assert browser.close_code() == 4410
 
 
 # --- what closes the connection -------------------------------------------------------------------
@@ -445,7 +446,7 @@ def test_a_caller_sees_and_removes_only_its_own_browsers(web: str, client_with: 
         for response in (other.get(one), other.get(f"{one}/snapshot"), other.delete(one)):
             assert refusal(response, 404)["errorCode"] == "PLUGIN_CLIENT_NOT_FOUND"
         assert json_of(mine.delete(one))["revoked"] is True
-        assert browser.close_code() == 4401
+        assert browser.close_code() == 4410
     assert refusal(mine.get(one), 404)["errorCode"] == "PLUGIN_CLIENT_NOT_FOUND"
 
 

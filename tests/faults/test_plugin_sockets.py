@@ -115,7 +115,7 @@ def test_a_browser_connected_to_one_web_process_is_removed_over_another(
     web = WebProcess(installation)
     with connect(web, ticket=create_ticket(principal=local_principal())["ticket"]) as browser:
         assert revoke_client(PluginClient.objects.get(), actor="local")
-        assert browser.close_code() == 4401
+        assert browser.close_code() == 4410
 
 
 def test_a_stopped_web_process_asks_its_browsers_to_connect_again(

@@ -37,8 +37,7 @@ RETRY_S = 1.0
 MAX_WAITING = 256  # messages to one browser
 MAX_CALLS = 200  # actions of one browser without a result
 SEQS = 1_000_000  # numbers of a connection's states: each connection goes on above the one before
-REVOKED = "the browser is not paired any more"
-UNAUTHENTICATED, REPLACED, GOING_AWAY, TOO_SLOW = 4401, 4409, 1001, 4408
+NOT_PAIRED, REPLACED, GOING_AWAY, TOO_SLOW = 4410, 4409, 1001, 4408
 Message = Mapping[str, Any]
 log = logging.getLogger(__name__)
 
@@ -100,7 +99,7 @@ class PluginConnection:
     def close(self, reason: str) -> None:
         """Close the connection: `revoked`, `replaced` or `shutdown`."""
         closes = {
-            "revoked": (UNAUTHENTICATED, REVOKED),
+            "revoked": (NOT_PAIRED, "the browser is not paired any more"),
             "replaced": (REPLACED, "the browser has connected again"),
             "shutdown": (GOING_AWAY, "the server is shutting down; reconnect"),
             "unavailable": (GOING_AWAY, "Redis is unavailable; reconnect later"),

@@ -12,10 +12,9 @@ const FIRST_DELAY_MS = 1000; // the server refuses the third connection within a
 const LONGEST_DELAY_MS = 30_000;
 const REPLACED_DELAY_MS = 60_000;
 const MAX_FRAME_BYTES = 1_048_576;
-// The reasons of a close with 4401 for which a pairing is over; after any other, such as a first message that came too late,
-// the browser connects again.
-export const NOT_PAIRED = ["This browser is not paired here any more; pair it again.", "the browser is not paired any more"];
-export const CLOSE = { refused: 4401, replaced: 4409, flood: 4429 };
+// After a close with `notPaired` the pairing is over; after `refused`, such as a first message that came too late, the browser
+// connects again, unless a ticket was refused.
+export const CLOSE = { refused: 4401, replaced: 4409, notPaired: 4410, flood: 4429 };
 
 // The delay before the next attempt to connect: doubled each time, at random between half of it and all of it.
 export function delayBefore(attempt, random = Math.random) {
@@ -202,7 +201,7 @@ export class Connection {
     const { server } = this;
     this._close();
     pairing?.reject(new Error(code === CLOSE.refused ? "refused" : reason || "unreachable"));
-    const isEnded = code === CLOSE.refused && (Boolean(pairing) || NOT_PAIRED.includes(reason));
+    const isEnded = code === CLOSE.notPaired || (code === CLOSE.refused && Boolean(pairing));
     this.problem = isEnded ? "refused" : code === CLOSE.replaced ? "replaced" : "unreachable";
     if (pairing) {
       await this._keepEarlier(server);

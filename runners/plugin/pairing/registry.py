@@ -28,7 +28,13 @@ from runners.plugin.pairing.tickets import redeem_ticket
 
 CLIENTS_MAX = 50  # of one principal
 REVOKED_KEPT = timedelta(days=30)
-NOT_PAIRED = "This browser is not paired here any more; pair it again."
+
+
+class NotPaired(NotAuthenticated):
+    """The pairing of a browser is over, or never was."""
+
+    def __init__(self) -> None:
+        super().__init__("This browser is not paired here any more; pair it again.")
 
 
 class TooManyClients(Conflict):
@@ -103,7 +109,7 @@ def reconnect_client(client_id: str, secret: str, about: Mapping[str, Any]) -> A
     newest one can connect. An earlier one was copied: the browser is revoked.
 
     Raises:
-        NotAuthenticated: The browser is unknown or revoked, or the secret is not one of its two
+        NotPaired: The browser is unknown or revoked, or the secret is not one of its two
             valid ones, or the credential of its principal is revoked. The error does not say which.
     """
     is_copied = False
@@ -112,11 +118,11 @@ def reconnect_client(client_id: str, secret: str, about: Mapping[str, Any]) -> A
         client = rows.filter(id=storable_text(client_id)[:64]).first()
         standing = "unknown" if client is None else standing_of(secret, client)
         if client is None or standing == "unknown":
-            raise NotAuthenticated(NOT_PAIRED)
+            raise NotPaired
         is_copied = standing == "earlier"
         if not is_copied:
             if not is_credential_active(principal_from(client.principal)):
-                raise NotAuthenticated(NOT_PAIRED)
+                raise NotPaired
             client.generation += 1
             if standing == "current":
                 client.previous_digest = client.secret_digest
@@ -126,7 +132,7 @@ def reconnect_client(client_id: str, secret: str, about: Mapping[str, Any]) -> A
             client.save()
     if is_copied:
         revoke_client(client, actor="plugin", reason="secret_reused")
-        raise NotAuthenticated(NOT_PAIRED)
+        raise NotPaired
     send_to_client(client.id, {"kind": "replaced", "connectionId": client.connection_id})
     return _activation(client, renewed)
 

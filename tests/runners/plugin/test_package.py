@@ -9,9 +9,8 @@ import zipfile
 import pytest
 
 from runners.browser.page_scripts import extension_scripts
-from runners.plugin.connections.hub import REVOKED
+from runners.plugin.connections.hub import NOT_PAIRED
 from runners.plugin.package import FOLDER, pack_extension
-from runners.plugin.pairing.registry import NOT_PAIRED
 
 
 def unpacked(data: bytes) -> zipfile.ZipFile:
@@ -24,9 +23,9 @@ def test_the_extension_has_the_page_scripts_of_the_workers_browser() -> None:
     assert found == extension_scripts()
 
 
-def test_the_extension_knows_the_reasons_for_which_the_server_ends_a_pairing() -> None:
+def test_the_extension_knows_the_code_with_which_the_server_ends_a_pairing() -> None:
     source = (FOLDER / "connection.js").read_text(encoding="utf-8")
-    assert all(f'"{reason}"' in source for reason in (NOT_PAIRED, REVOKED))
+    assert f"notPaired: {NOT_PAIRED}," in source
 
 
 def test_the_zip_file_is_the_same_each_time() -> None:

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
 from decisions.errors import InvalidInput
-from runners.plugin.pairing.registry import NOT_PAIRED
+from runners.plugin.connections.hub import NOT_PAIRED
 from runners.plugin.protocol.messages import read_message
 
 WAIT_SECONDS = 40.0
@@ -196,7 +196,7 @@ class ExtensionServer:
 
     def _activate(self, socket: ServerConnection, message: Message) -> None:
         if "secret" in message and message["secret"] not in self.secrets[-2:]:
-            socket.close(4401, NOT_PAIRED)
+            socket.close(NOT_PAIRED)
             return
         self.secrets.append(f"secret-{len(self.secrets)}")
         result = {
