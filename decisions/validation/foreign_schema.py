@@ -15,7 +15,7 @@ from typing import Any
 from jsonschema_rs import ValidationError
 
 from decisions.validation.json_schema import compile_schema
-from decisions.validation.schema_nodes import Node, SchemaReader, SchemaTooCostly
+from decisions.validation.schema_nodes import Node, SchemaReader, SchemaTooCostly, size_of
 
 # The unit is a check of about 20 ns: the maximum is 100 ms, during which the validator lets no
 # other thread run.
@@ -24,6 +24,7 @@ MAX_STEPS = 200_000  # pairs of a subschema and a part of the value that are cou
 MAX_VALUE_DEPTH = 64
 _ERROR, _COPIED, _COMPARED = 1250, 25, 50  # checks that an error, a copy, a comparison cost
 _CHARACTERS = 20  # that a check counts
+_OPERAND = 10  # the size of a number that is compared: measuring it is a step
 
 _Times = dict[Node, int]  # how often each node is applied to a value
 
@@ -137,9 +138,14 @@ class _Cost:
                 )
 
     def _count(self, part: _Part, times: _Times) -> None:
-        errors = 0
+        errors = shown = 0
+        largest = max((size for node in times for size in node.operands), default=0)
+        size = size_of(part.value, largest) if largest else 0
+        self._step(size // _OPERAND)
         for node, count in times.items():
             errors += node.errors * count
+            shown += node.shown * count
+            self._checks += sum(min(size, one) for one in node.operands) * count
             self._checks += _checks(node, part.value) * count
             if node.compares:
                 part.compared += count
@@ -148,7 +154,7 @@ class _Cost:
                 self._alternatives.append(part.alternatives)
         part.copies += errors
         self._checks += part.compared * _COMPARED
-        cost = errors * _ERROR + part.copies * _COPIED
+        cost = errors * _ERROR + part.copies * _COPIED + shown
         self.of_all_errors += cost
         if part.alternatives is not None:
             part.alternatives[0] += cost

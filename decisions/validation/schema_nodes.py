@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -13,7 +14,9 @@ import re2
 MAX_NODES = 10_000  # subschemas, with each reference expanded; a recursive one counts once
 MAX_DEPTH = 200  # subschemas in subschemas, with each reference followed
 MAX_PATTERN_STATES = 10_000  # of all patterns; each takes about a microsecond to compile
-_COMPARED = 50  # checks of about 20 ns that comparing two containers takes
+# Checks of about 20 ns that comparing two containers takes, or two other values in them.
+_CONTAINER, _SCALAR = 50, 10
+_CHARACTERS = 20  # that a check compares
 
 _SAME = ("not", "if", "then", "else")
 _SAME_LISTS = ("allOf", "anyOf", "oneOf")
@@ -38,6 +41,9 @@ class Node:
         errors: the most errors that its own keywords give.
         states: of its pattern, which is applied to a text.
         name_states: of the patterns that are applied to each name of an object.
+        operands: the sizes (`size_of`) of what `const` and `enum` compare a value with, apart from
+            short texts and numbers, which are checks.
+        shown: the size of all of them, which an error has a copy of.
         compares: it compares the items of a list with one another.
         has_alternatives: it has anyOf or oneOf, whose error lists the errors of each alternative.
         same: the nodes for the same value, each as often as it is applied.
@@ -49,6 +55,8 @@ class Node:
     errors: int = 1
     states: int = 0
     name_states: int = 0
+    operands: tuple[int, ...] = ()
+    shown: int = 0
     compares: bool = False
     has_alternatives: bool = False
     same: list[Node] = field(default_factory=list)
@@ -111,14 +119,16 @@ class SchemaReader:
         if ("$id" in schema and not is_root) or any(name in schema for name in _UNSUPPORTED):
             raise SchemaTooCostly("inside it, only references like #/$defs/name are supported")
         node.has_alternatives = "anyOf" in schema or "oneOf" in schema
-        required = schema.get("required", ())
-        node.errors = len(schema) + _length(required)
-        node.checks = len(schema) + _length(required) + _length(schema.get("properties"))
-        for listed in _mapping(schema.get("dependentRequired")).values():
-            node.checks, node.errors = node.checks + len(listed), node.errors + len(listed)
+        node.errors = node.checks = len(schema)
+        for listed in _required(schema):
+            node.errors += len(listed)
+            node.checks += _names(listed)
+        node.checks += _names(_mapping(schema.get("properties")))
         options = schema.get("enum")
-        for option in options if isinstance(options, list) else ():
-            node.checks += _COMPARED if isinstance(option, dict | list) else 1
+        values = [*(options if isinstance(options, list) else ()), *_given(schema, ("const",))]
+        sizes = [size_of(value) for value in values]
+        node.checks, node.shown = node.checks + len(values), sum(sizes)
+        node.operands = tuple(size for size in sizes if size > _SCALAR)
         node.compares = schema.get("uniqueItems") is True
         if isinstance(schema.get("pattern"), str):
             node.states = self._pattern(schema["pattern"])
@@ -177,6 +187,37 @@ class SchemaReader:
             depth_of(node, 0)
 
 
+def size_of(value: Any, limit: float = math.inf) -> int:
+    """Return how many checks comparing a JSON value with an equal one takes, up to a limit."""
+    size, todo = 0, [value]
+    while todo and size < limit:
+        part = todo.pop()
+        size += _CONTAINER if isinstance(part, Mapping | list) else _SCALAR
+        if isinstance(part, Mapping):
+            size += _names(part) * _SCALAR
+            todo.extend(part.values())
+        elif isinstance(part, list):
+            todo.extend(part)
+        elif isinstance(part, str):
+            size += len(part) // _CHARACTERS
+    return size
+
+
+def _required(schema: Mapping[str, Any]) -> Iterator[list[str]]:
+    for listed in (
+        schema.get("required"),
+        *_mapping(schema.get("dependentRequired")).values(),
+        *_mapping(schema.get("dependencies")).values(),
+    ):
+        if isinstance(listed, list):
+            yield listed
+
+
+def _names(names: Iterable[Any]) -> int:
+    """Return how many checks finding these names takes."""
+    return sum(1 + len(str(name)) // _CHARACTERS for name in names)
+
+
 def _applied(
     node: Node, schema: Mapping[str, Any], target: Any
 ) -> Iterator[tuple[list[Node], Any]]:
@@ -217,7 +258,3 @@ def _given(schema: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, list | Mapping) else 0

@@ -14,6 +14,7 @@ from decisions.validation.schema_nodes import SchemaTooCostly
 from tests.support.decisions.schemas import doubled_references
 
 AGAIN = {"$ref": "#"}
+CONSTANT = {"$ref": "#/$defs/a"}
 
 
 def nested(levels: int) -> Any:
@@ -35,6 +36,22 @@ TOO_MUCH: dict[str, tuple[dict[str, Any], Any]] = {
     "many options for each item": (
         {"items": {"enum": [{"a": n} for n in range(3000)]}},
         [{"a": 2999}] * 1000,
+    ),
+    "a large constant for each item": (
+        {"$defs": {"a": {"const": [0] * 15_000}}, "items": {"allOf": [CONSTANT] * 1000}},
+        [[0] * 15_000],
+    ),
+    "a large option for each item": (
+        {"$defs": {"a": {"enum": [{"b": ["x"] * 9000}]}}, "items": {"allOf": [CONSTANT] * 1000}},
+        [{"b": ["x"] * 9000}],
+    ),
+    "a long text for each item": (
+        {"$defs": {"a": {"const": "x" * 200_000}}, "items": {"allOf": [CONSTANT] * 1000}},
+        ["x" * 200_000],
+    ),
+    "long names for each item": (
+        {"$defs": {"a": {"required": ["x" * 40_000]}}, "items": {"allOf": [CONSTANT] * 1000}},
+        [{"x" * 40_000: 1}] * 3,
     ),
     "many names for each item": (
         {"items": {"properties": {f"k{n}": {} for n in range(3000)}}},
@@ -88,6 +105,7 @@ def test_few_errors_of_a_value_are_kept_and_of_a_large_one_the_first(
     ("schema", "value"),
     [
         ({"items": {"type": "integer"}}, list(range(50_000))),
+        ({"items": {"enum": [{"a": [1] * 500}, "no"]}}, ["no", {"a": [1] * 500}] * 50),
         ({"properties": {"left": AGAIN, "right": AGAIN}}, {"left": {"left": {}}, "right": {}}),
         ({"items": {"$ref": "#/$defs/a%20b"}, "$defs": {"a b": {"type": "integer"}}}, [1, 2]),
         ({"pattern": "^[\\u4e00-\\u9fff]+$", "uniqueItems": True}, "中文"),
