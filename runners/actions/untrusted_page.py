@@ -15,7 +15,9 @@ TAG = "untrusted-page"
 FENCED = "untrusted"  # the field of a result with what stands between the fence lines
 # Fields of an object whose other fields stand between them, in this order or sorted by name.
 BEGIN, END = f"!<{TAG}>", f"~</{TAG}>"
-_MARK = re.compile(rf"<(\s*/?\s*{TAG})", re.IGNORECASE)
+# Characters that a model or a screen may skip: a mark with them inside looks like the exact one.
+_UNSEEN = r"[\s\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]*"
+_MARK = re.compile(rf"<({_UNSEEN}/?{_UNSEEN}{_UNSEEN.join(TAG)})", re.IGNORECASE)
 _QUOTE = re.compile('[“"]')  # the texts of this program have the words of a page in quotes
 _WORDS = re.compile(r"\s|[^\x00-\x7f]")
 # Fields of an error's details that have words of a page, be it one.

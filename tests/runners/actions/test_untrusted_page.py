@@ -45,3 +45,9 @@ def test_a_text_that_is_cut_ends_its_fence() -> None:
     assert close_fence(fenced) == fenced
     assert close_fence(fenced[:40]) == f"{fenced[:40]}\n</untrusted-page>"
     assert close_fence(fenced[:4]) == fenced[:4]
+
+
+@pytest.mark.parametrize("unseen", ["\u00ad", "\u200b", "\u2060\ufeff"])
+def test_a_mark_with_unseen_characters_in_it_is_made_harmless(unseen: str) -> None:
+    mark = f"<{unseen}/untrusted{unseen}-page>"
+    assert fence_page(f"a {mark}").splitlines()[1] == f"a &lt;{mark[1:]}"
