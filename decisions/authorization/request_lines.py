@@ -23,7 +23,8 @@ HEAD, DIFFERENCE, TAIL = 60, 100, 40  # characters of a longer one
 BEFORE_DIFFERENCE = 20
 VALUES = 40
 COMPARED = 100  # waiting requests
-_FIRST = ("element", "submits", "toElement", "link", "page", "frame")  # what a person looks for
+# What a person looks for.
+_FIRST = ("element", "submits", "sent", "toElement", "link", "page", "frame")
 
 
 def request_line(decision: Decision) -> str:

@@ -36,11 +36,12 @@ _LIKE = {
 
 
 class SubmittedForm(Closed):
-    """What submits a form, and to where."""
+    """What submits a form, to where, and the fields and values that it sends."""
 
     by: StrictStr
     method: StrictStr
     action: StrictStr
+    sent: StrictStr
 
 
 class ElementFacts(Closed):
@@ -108,6 +109,8 @@ class JudgedElement(Closed):
             fields["toElement"] = self.to.line
         if facts.submits:
             fields["submits"] = "; ".join(_submitted_text(one) for one in facts.submits)
+        if sent := "; ".join(one.sent for one in facts.submits if one.sent):
+            fields["sent"] = sent
         if facts.link:
             fields["link"] = without_query(facts.link)
         if facts.frame != facts.page:
@@ -276,7 +279,8 @@ def _fact_text(fact: Any) -> str:
     if isinstance(fact, list):
         known = (one for one in fact if isinstance(one, Mapping))
         return "; ".join(
-            f"{str(one.get('method', '')).upper()} {without_query(str(one.get('action', '')))}"
+            f"{str(one.get('method', '')).upper()} {without_query(str(one.get('action', '')))} "
+            f"{one.get('sent', '')}".strip()
             for one in known
         )
     text = str(fact)

@@ -31,7 +31,7 @@ from runs.admission.shown_page import is_secret_field
 SUBMITS = " submits"  # the state of an element that submits its form, in its line
 MAX_RENEWALS = 2  # new confirmations of a call whose element changed
 BEFORE = "Before"  # of the names of facts as an earlier confirmation showed them
-FACTS = ("page", "element", "toElement", "submits", "link", "frame")
+FACTS = ("page", "element", "toElement", "submits", "sent", "link", "frame")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,29 @@ const withoutFragment = (address, element) => {
   return url.href;
 };
 const addressOfDocument = (element) => withoutFragment(viewOf(documentOf(element)).location.href, element);
-const submissionOf = (form, submitter) => {
+// What a form sends, as far as it can be seen: the submitter's own pair, and each field's. Of passwords and secrets only whether
+// they change; a hidden token of the server is left out, because pages renew theirs. `typed`: the field that the call writes.
+const TOKEN_NAME = /csrf|xsrf|token|nonce|viewstate|captcha/i;
+const controlsOf = getter(HTMLFormElement.prototype, "elements");
+const isServerToken = (field) => field.type === "hidden" && TOKEN_NAME.test(field.name) && /^[\w+/=.:-]{16,}$/.test(field.value);
+const valuesOf = (field) => {
+  if (["checkbox", "radio"].includes(field.type)) return field.checked ? [field.value] : [];
+  return tagOf(field) === "select" ? [...field.selectedOptions].map(({ value }) => value) : [field.value];
+};
+const sentBy = (form, submitter, typed) => {
+  const fields = [...controlsOf(form)].filter((field) => matches(field, "input[name],select[name],textarea[name]") && field !== typed && !matches(field, ":disabled") &&
+    !["submit", "image", "button", "reset"].includes(field.type) && !isServerToken(field));
+  const pairs = fields.flatMap((field) => valuesOf(field).map((value) =>
+    [attr(field, "name"), field.type === "password" || isSecretField(field) ? (value ? `*** ${markOf(value)}` : "") : value]));
+  if (submitter && attr(submitter, "name")) pairs.unshift([attr(submitter, "name"), attr(submitter, "value") ?? ""]);
+  return bound(pairs.map(([name, value]) => `${name}=${value}`).join("; "));
+};
+const submissionOf = (form, submitter, typed) => {
   const given = (name) => (submitter && attr(submitter, `form${name}`)) ?? attr(form, name) ?? "";
   return {
     by: submitter ? labelOf(submitter, typeOfElement(submitter), attributeNames(submitter)) : "",
     method: (given("method") || "get").toLowerCase(), action: given("action") ? withoutFragment(given("action"), form) : addressOfDocument(form),
+    sent: sentBy(form, submitter, typed),
   };
 };
 // Everything that is drawn in elements: also what is in shadow roots there, and in their slots.
@@ -80,30 +98,32 @@ const waysToSubmit = (element, way) => {
   if (byEnter.length && isTextField(element)) return byEnter;
   return [...byEnter, ...submittersOf(element).map((submitter) => [submitter.form, submitter])];
 };
-const submissions = (element, way) => waysToSubmit(element, way).slice(0, MAX_SUBMISSIONS).map(([form, submitter]) => submissionOf(form, submitter));
+const submissions = (element, way, typed = null) => waysToSubmit(element, way).slice(0, MAX_SUBMISSIONS).map(([form, submitter]) => submissionOf(form, submitter, typed));
 const submittedBy = (element, way) => waysToSubmit(element, way).map(([form, submitter]) => submitter ?? form);
 // Enter in a field without a form: scripts send what was written.
 const isSentByEnter = (element, way) => way === "enter" && isTextField(element) && tagOf(element) !== "select";
 
-const factsOf = (element, way) => {
+const factsOf = (element, way, typed) => {
   const control = hiddenControlOf(element) ?? element;
   const type = typeOfElement(control);
   const link = closest(element, "a[href],area[href]");
   const isNamedByText = matches(control, "a,button,summary,label,[role]") && !isTextField(control);
   return {
     role: kindWord(control, type), name: labelOf(control, type, attributeNames(control)) || (isTextField(control) ? textBefore(control) : ""),
-    text: bound(wordsToBind(control, isNamedByText).map(withCountsAlike).join(" | ")), submits: submissions(element, way), sends: isSentByEnter(element, way),
+    text: bound(wordsToBind(control, isNamedByText).map(withCountsAlike).join(" | ")), submits: submissions(element, way, typed), sends: isSentByEnter(element, way),
     link: link ? withoutFragment(attr(link, "href"), link) : "", frame: addressOfDocument(element), page: withoutFragment(location.href, document),
   };
 };
 const stable = (facts) => ({ ...facts, name: withCountsAlike(facts.name) });
 
 // What differs in the facts of an element since it was judged, as {fact: [before, after]}; null if nothing does.
-const changeOf = (element) => {
+const withoutSent = (facts) => ({ ...facts, submits: facts.submits.map((one_) => ({ ...one_, sent: "" })) });
+const changeOf = (element, isBefore) => {
   const judged = nodes.judged.get(nameOfNode(element));
   if (!judged) return { role: ["not judged", ""] };
-  const facts = factsOf(element, judged.way);
-  const [before, after] = [stable(judged.facts), stable(facts)];
+  const facts = factsOf(element, judged.way, judged.typed);
+  // Once input has begun, the page may note it in fields.
+  const [before, after] = [judged.facts, facts].map(stable).map((one_) => (isBefore ? one_ : withoutSent(one_)));
   const differing = Object.keys(after).filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
   return differing.length ? Object.fromEntries(differing.map((name) => [name, [judged.facts[name], facts[name]]])) : null;
 };
@@ -124,10 +144,10 @@ const unjudgedSubmission = (element) => {
   if (!judged || submittedBy(element, judged.way).every((one_) => judged.submittedBy.has(one_))) return null;
   return { submits: [judged.facts.submits, submissions(element, judged.way)] };
 };
-const changeOfExpected = () => {
+const changeOfExpected = (isBefore = false) => {
   const { element, compares } = globalThis.continuityExpected ?? {};
   if (!element) return null;
-  return (compares ? changeOf(element) : null) ?? unjudgedSubmission(element);
+  return (compares ? changeOf(element, isBefore) : null) ?? unjudgedSubmission(element);
 };
 const expectedChange = () => ({ changed: changeOfExpected() });
 
@@ -137,9 +157,9 @@ const linesOf = (element) => {
   const line = masked(elementWords(element, secrets), secrets.values).toWellFormed();
   return { line: clickId ? `[${clickId}] ${line}` : line, secrets };
 };
-const judgedElement = (element, way) => {
-  const facts = factsOf(element, way);
-  nodes.judged.set(nameOfNode(element), { way, facts, submittedBy: new WeakSet(submittedBy(element, way)) });
+const judgedElement = (element, way, typed) => {
+  const facts = factsOf(element, way, typed);
+  nodes.judged.set(nameOfNode(element), { way, typed, facts, submittedBy: new WeakSet(submittedBy(element, way)) });
   const { line, secrets } = linesOf(element);
   const shown = JSON.parse(JSON.stringify(facts, (key, value) => (typeof value === "string" ? masked(value, secrets.values).toWellFormed() : value)));
   return { outcome: "judged", node: nameOfNode(element), line, facts: shown, stable: stable(shown), title: titleOf(document), isSecret: fieldInfo(element).isSecret };
@@ -167,7 +187,7 @@ const judgeOnce = (request) => {
   if (!chosen) return { outcome: reason === "bad_xpath" ? "bad_selector" : "missing", reason, candidates, isFinal };
   const destination = to ? referenced(to) : {};
   if (destination.problem) return { outcome: "missing", reason: destination.problem, candidates: [], isFinal: destination.problem !== "no_match" };
-  const judged = judgedElement(chosen.element, key ? "enter" : way);
+  const judged = judgedElement(chosen.element, key ? "enter" : way, purpose === "field" ? chosen.element : null);
   return { ...judged, to: destination.element ? { node: nameOfNode(destination.element), line: linesOf(destination.element).line } : null };
 };
 // Find the element of an action, wait until it is there, and return the facts that the action is judged by.
@@ -191,7 +211,7 @@ const expectAt = ({ node, compares, x, y }) => {
   const hit = deepestAt(x, y);
   if (!hit || !activates(element, hit)) return { problem: "moving" };
   expectJudged(element, { compares });
-  const changed = changeOfExpected();
+  const changed = changeOfExpected(true);
   if (changed) return { problem: "changed", changed };
   globalThis.continuityJudgedPoint = element; // for pointReady
   return {};

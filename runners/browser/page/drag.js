@@ -9,7 +9,7 @@ const focusForKeys = (locator) => {
   const { element = deepActiveElement() ?? rootOf(document), problem } = locator ? referenced(locator) : {};
   if (problem) return { problem };
   expectJudged(element, locator);
-  const changed = changeOfExpected();
+  const changed = changeOfExpected(true);
   if (changed) return { problem: "changed", changed };
   if (!element) return { focus: "page", url: location.href, node: "" }; // the document is being written: keys go to the page
   if (locator && deepActiveElement() !== element) {

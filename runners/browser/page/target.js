@@ -266,7 +266,7 @@ const attempt = async ({ locator, purpose, isGuarded, isSubmit, expected = null 
   const found = locator ? search(locator, purpose, isSubmit) : defaultSubmit();
   if (!found.chosen) return { outcome: "missing", reason: found.reason, candidates: found.candidates, isFinal: found.isFinal };
   const { element, score, by, matched } = found.chosen;
-  const changed = differenceFrom(locator, expected, element) ?? changeOfExpected();
+  const changed = differenceFrom(locator, expected, element) ?? changeOfExpected(true);
   if (changed) return { outcome: "changed", changed, isFinal: true };
   const match = { ...describeElement(element), score, by, matched, equals: found.equals };
   const clickTarget = clickTargetOf(element);

@@ -182,7 +182,7 @@ def _facts(data: bytes, mime_type: str) -> dict[str, Any]:
 
 def judged_element(line: str, url: str, **facts: Any) -> dict[str, Any]:
     """Return what a page says of the element with this line (page/basis.js)."""
-    form = {"by": "", "method": "get", "action": urljoin(url, "/bought")}
+    form = {"by": "", "method": "get", "action": urljoin(url, "/bought"), "sent": ""}
     known = {
         "role": line.partition("] ")[2].partition(" ")[0],
         "name": re.sub(r'^[^"]*"?|".*$', "", line),

@@ -172,3 +172,22 @@ def test_a_confirmed_element_keeps_its_whole_name(reader: Reader, page_server: P
         change = f"{place}.innerHTML = {after!r}"
         found.append((before, after, judged_and_used(page, "browser_click", args, change)[1].ok))
     assert found == NAMES
+
+
+PAY = """<form action=/drafts><input type=hidden id=h name=to value=alice><input type=hidden id=c
+name=csrf value=0123456789abcdef><input type=password id=w name=pw value=hunter22><button id=b
+type=submit name=sum value=100>Pay</button></form>"""
+FIELD_CHANGES = [("h.value = 'mallory'", False), ("b.value = 999", False), ("w.value = 1", False)]
+
+
+def test_a_confirmed_form_sends_what_was_shown(reader: Reader, page_server: PageServer) -> None:
+    page = start_on_markup(reader, page_server, PAY)
+    page.evaluate("{ document.forms[0].onsubmit = () => false }")
+    args = {"tabId": page.tab_id, "xpath": "//button"}
+    found = []
+    for change, _ in [*FIELD_CHANGES, ("c.value += 'x'", True)]:
+        judged, result = judged_and_used(page, "browser_click", args, change)
+        found.append((change, result.ok))
+        assert "hunter22" not in str(judged)
+    assert found == [*FIELD_CHANGES, ("c.value += 'x'", True)]
+    assert "sum=999; to=mallory; pw=***" in judged.shown()["sent"]
