@@ -481,6 +481,7 @@ LOGGING = {
     "loggers": {
         # A connection that breaks is logged once, by runs.worker.receiver.
         "celery.worker.consumer.consumer": {"level": logging.CRITICAL + 1},
+        "celery": {"level": "WARNING"},  # else two lines for each wake-up
         # On finer levels these log whole requests, with signatures and prompts, and they would mix
         # with the output of `manage.py doctor`.
         **{

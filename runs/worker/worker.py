@@ -12,7 +12,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -45,6 +44,7 @@ from runs.sessions import held_pages, pooled
 from runs.worker import work_sharing
 from runs.worker.heartbeat import CHECK_S, Heartbeat, Unreleased
 from runs.worker.shared_run import create_execution
+from runs.worker.work_threads import WorkThreads
 
 log = logging.getLogger(__name__)
 POLL_ALONE_S = 1.0  # between two polls while no wake-up can come
@@ -69,8 +69,7 @@ class WorkerProcess:
     ) -> None:
         self._receives_wakeups = receives_wakeups
         # Two more than slots, to look for work while all slots are taken.
-        self._looking = threading.BoundedSemaphore(settings.MAX_CONCURRENT_RUNS + 2)
-        self._threads = ThreadPoolExecutor(settings.MAX_CONCURRENT_RUNS + 2, "run")
+        self._threads = WorkThreads(settings.MAX_CONCURRENT_RUNS + 2, self._work)
         self._lock = threading.Lock()
         self._claiming = threading.Lock()  # threads that claim at once would all find the same run
         self._helping = threading.Lock()
@@ -144,7 +143,7 @@ class WorkerProcess:
         expiry.
         """
         self.drain()
-        self._threads.shutdown()
+        self._threads.close()
         self._stopping.set()
         self._redispatcher.close()
         self._publisher.stop()
@@ -165,12 +164,8 @@ class WorkerProcess:
 
     def look_for_work(self) -> None:
         """Let one more thread claim and execute runs, unless enough do. Returns at once."""
-        if self.draining or not self._looking.acquire(blocking=False):
-            return
-        try:
-            self._threads.submit(self._work)
-        except RuntimeError:  # it was closed meanwhile
-            self._looking.release()
+        if not self.draining:
+            self._threads.wake()
 
     def _work(self) -> None:
         close_old_connections()
@@ -180,9 +175,6 @@ class WorkerProcess:
             log.warning("the database does not answer a thread that looks for runs: %s", error)
         except Exception:  # whatever it is: the next wake-up or poll looks again
             log.exception("a thread that looks for runs failed")
-        finally:
-            self._looking.release()
-            close_old_connections()
 
     def work(self) -> int:
         """Claim and execute runs until none is left for this worker; return how many it claimed."""

@@ -133,6 +133,8 @@ def test_no_label_contains_an_id(
     assert {name for _, labels in scrape() for name, _ in labels} <= {
         "template",
         "status",
+        "kind",
+        "state",
         "outcome",
         "le",
         "sandbox",

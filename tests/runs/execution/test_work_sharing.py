@@ -175,7 +175,7 @@ def test_a_step_that_loses_three_helpers_fails_and_the_others_succeed(
     submit: Submit, worker: WorkerProcess
 ) -> None:
     run_id = submit("ok", "ok", shared=True)
-    lease = must_take("w1")
+    lease = must_take("w0")
     for name in ("w7", "w8", "w9"):
         take_steps_as(name, 1)
         lose_worker(name)

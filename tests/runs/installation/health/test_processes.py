@@ -110,7 +110,7 @@ def test_a_web_process_that_accepts_and_does_not_answer_is_hung(
             self.send_response(200)
             self.end_headers()
 
-        log_message: Callable[..., None] = lambda *_: None  # type: ignore[assignment]
+        log_message: Callable[..., None] = lambda *_: None
 
     with HTTPServer(("127.0.0.1", 0), Slow) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
