@@ -15,6 +15,7 @@ LIMIT_MS = 100.0
 LINEAR = 1.5  # the power of the size with which the time of a linear parser grows at most
 ENOUGH_MS = 4000.0
 _TRIAL_BYTES, _KEPT, _REPEATS = 8 * 1024, 3, 5
+_REPEATED_MS = 500.0  # a longer measurement is not repeated: it is too high by far
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +60,18 @@ def _grown(parser: Parser, description: str, shape: Shape) -> Cost:
     size = min(parser.max_bytes, _TRIAL_BYTES)
     while True:
         text = _within(shape(size), parser.max_bytes)
-        times.append((text, min(_ms(parser, text) for _ in range(2))))
+        ms = _ms(parser, text)
+        times.append((text, ms if ms > _REPEATED_MS else min(ms, _ms(parser, text))))
         if size >= parser.max_bytes or times[-1][1] > ENOUGH_MS:
             break
         size = min(4 * size, parser.max_bytes)
     most = max(range(len(times)), key=lambda index: times[index][1])  # a larger one may be refused
     cost = _compared(description, times[max(0, most - 2)], times[most])
-    if not cost.is_too_high(parser):
+    if cost.ms > _REPEATED_MS or not cost.is_too_high(parser):
         return cost
     # A busy machine makes a measurement longer, never shorter: the least of several counts.
     again = (
-        (text, min(ms, *(_ms(parser, text) for _ in range(_REPEATS if ms < ENOUGH_MS else 1))))
+        (text, min(ms, *(_ms(parser, text) for _ in range(_REPEATS))))
         for text, ms in (times[max(0, most - 2)], times[most])
     )
     return _compared(description, *again)
