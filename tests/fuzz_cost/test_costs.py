@@ -7,17 +7,24 @@ import pytest
 from tests.fuzz_cost.costs import Cost, worst_cost
 from tests.fuzz_cost.parsers import PARSERS, Parser
 
-SAMPLE = {"JSON of a request", "output schema", "text with secrets", "globs"}
+SAMPLE = {"output schema", "globs"}
+SLOW = {"JSON of a request", "text with secrets"}  # seconds on a busy machine
 
 
 @pytest.mark.parametrize(
-    "parser", [one for one in PARSERS if one.name in SAMPLE], ids=lambda one: one.name
+    "parser",
+    [
+        pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.name in SLOW else [])
+        for one in PARSERS
+        if one.name in SAMPLE | SLOW
+    ],
 )
 def test_no_accepted_input_costs_too_much(parser: Parser) -> None:
     cost = worst_cost(parser, seconds=0.3)
     assert not cost.is_too_high(parser), cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", ["ab", "a"])
 def test_a_quadratic_parser_is_found(pair: str) -> None:
     def quadratic(text: str) -> None:
