@@ -92,7 +92,7 @@ class ElementChanged(ElementNotFound):
     """The element is not as it was judged; details.changed has what differs, before and after."""
 
     retryable = False
-    recovery = "Look at the page again, and decide anew on what to do."
+    recovery = "Read the page again, then decide what to do."
 
 
 class NavigationTimeout(ToolFailed):

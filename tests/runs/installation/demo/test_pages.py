@@ -15,7 +15,7 @@ import decisions.errors
 import runners.actions.errors
 import runners.errors
 from runners.actions.errors import CdpLost, TextNotShown
-from runners.errors import NothingSent, ToolFailed
+from runners.errors import ElementChanged, NothingSent, ToolFailed
 from runs.installation.demo.site import CHAPTERS, PAGES, render_page
 
 HTML_FILES = sorted(PAGES.rglob("*.html"))
@@ -61,7 +61,7 @@ ERRORS_WITH_OWN_CODE = [
     error_class
     for error_class in ERRORS
     if error_class.code not in SHARED_CODES
-    and error_class not in (CdpLost, NothingSent, TextNotShown)
+    and error_class not in (CdpLost, ElementChanged, NothingSent, TextNotShown)
 ]
 
 
