@@ -23,6 +23,7 @@ from decisions.identity.principals import Principal, create_token, ensure_worksp
 from decisions.infra.ids import new_id
 from runs.lifecycle.slots import ensure_slots
 from runs.models import TERMINAL, Run, RunStatus, RunTerms
+from runs.queue import wakeups
 from runs.search.terms import error_columns, terms_of
 from runs.submission.services import submit_run
 
@@ -62,6 +63,7 @@ def _forget_anonymous_events() -> Iterator[None]:
 def principal(transactional_db: None) -> Principal:
     """Return the local principal; the test commits, so other processes see its rows."""
     ensure_slots()
+    wakeups.mark_received()  # one that an earlier test left undelivered would hold others back
     return local_principal()
 
 
