@@ -55,4 +55,5 @@ def log_unexpected(error: BaseException | None, *, call: str = "The call") -> Re
         case Fault.CONFLICT:
             message = "The database rolled the call back because of a concurrent one."
             return StorageBusy(message, details=unavailable)
-    return InternalError(f"{call} failed: internal error.", details=details)
+    message = f"{call} failed: internal error. The server's log has it under {error_id}."
+    return InternalError(message, details=details)

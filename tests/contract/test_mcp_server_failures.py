@@ -68,7 +68,7 @@ def test_a_defect_is_reported_with_an_error_id_only(
     assert error["details"]["errorId"] in error["message"]
     assert "/srv" not in str(error)
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert record.__dict__["error_id"] == error["details"]["errorId"]
+    assert record.__dict__["errorId"] == error["details"]["errorId"]
     assert record.exc_info
     assert structured(broken_host.call("get_runtime_profile", {}))["maxUrls"] == 1000
 

@@ -24,6 +24,11 @@ pytestmark = pytest.mark.usefixtures("open_loopback", "no_home")
 BLANKS = 70_000
 
 
+def without_line(page: str) -> str:
+    """Return a page without the request's line, which masks what looks like a secret."""
+    return "\n".join(line for line in page.splitlines() if " · #" not in line)
+
+
 @pytest.fixture
 def no_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command use the test's database."""
@@ -82,7 +87,7 @@ def test_a_person_sees_the_command_that_is_run(
     for decider in deciders:
         seen = decider.see(number).text
         assert done in seen, decider.surface
-        assert "***" not in seen, decider.surface
+        assert "***" not in without_line(seen), decider.surface
 
 
 def test_a_long_command_is_confirmed_with_the_digest_of_its_last_page_alone(

@@ -311,7 +311,7 @@ def post_twice(client: Client, address: str, form: dict[str, str]) -> None:
 def test_a_rule_is_created_changed_and_retired_in_the_admin(superuser_client: Client) -> None:
     form = {
         "verdict": "deny",
-        "tool": "fill_field",
+        "tool": "read_page",
         "target_id": "*",
         "scope": "everywhere|",
         "reason": "no forms",

@@ -38,6 +38,11 @@ pytest_plugins = [
 TOOL = "some_call"
 
 
+def without_line(page: str) -> str:
+    """Return a page without the request's line, which masks what looks like a secret."""
+    return "\n".join(line for line in page.splitlines() if " · #" not in line)
+
+
 @pytest.fixture
 def ask(principal: Principal) -> Callable[..., Decision]:
     """Make a call that waits for a person: `ask({"cmd": "ls"})`."""
@@ -288,5 +293,5 @@ def test_a_message_is_shown_with_its_answers_and_slots_as_they_were_sent(
     seen = text_of(superuser_client.get(url).content.decode())
     for text in (risky, exact["answers"][0], slots["target"]):
         assert text in seen
-    assert "***" not in seen
+    assert "***" not in without_line(seen)
     assert "customers" not in str(decision.arguments["message"])
