@@ -48,7 +48,7 @@ def store_text(data: bytes) -> tuple[str, str]:
     owner = tool_call_request(principal.with_trust("remote"), "bench", {})
     rows = artifact_rows([(blob, None)], owner=owner, run_id=new_id("run_"))
     Artifact.objects.bulk_create(rows)
-    return blob.artifact_id, create_token(name="bench")
+    return blob.artifact_id, create_token(name="bench", trust="local")
 
 
 def is_listening(client: httpx.Client) -> bool:

@@ -52,7 +52,7 @@ class Web:
     def __init__(self, home: TemporaryHome) -> None:
         self.home, self.port = home, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.token = home.run("create_token", "readers").stdout.split()[-1]
+        self.token = home.run("create_token", "--trust", "local", "readers").stdout.split()[-1]
         self.started = self.start()
 
     def start(self) -> RunningCommand:

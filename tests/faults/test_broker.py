@@ -191,7 +191,7 @@ def test_all_keys_and_channels_of_a_used_installation_have_its_prefix(
         installation.start("serve", "--port", str(port))
         installation.start("scheduler")
         installation.workers(1)
-        headers = {"Authorization": f"Bearer {create_token(name='reader')}"}
+        headers = {"Authorization": f"Bearer {create_token(name='reader', trust='local')}"}
         installation.wait_until(lambda: not is_free(port), "the web process did not start")
         run_id = installation.submit("sleep:1")
         with (
