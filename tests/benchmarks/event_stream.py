@@ -128,7 +128,10 @@ def our_server(url: str) -> MeasuredServer:
         return published_at[-1]
 
     return MeasuredServer(
-        url, create_token(name="readers", trust="local"), f"/api/v1/runs/{run_id}/events", publish_event
+        url,
+        create_token(name="readers", trust="local"),
+        f"/api/v1/runs/{run_id}/events",
+        publish_event,
     )
 
 
