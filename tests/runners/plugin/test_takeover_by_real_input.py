@@ -221,6 +221,7 @@ def test_a_page_that_swallows_all_input_hides_none_of_it(
     started = task.server.perform("task_start", {"url": url, "reuseExistingTab": True})
     assert started["status"] == "success", started
     assert not task.server.of_type("takeover")  # by the page that is new under the resting mouse
+    task.wait_until_drawn()
     task.screen.do(*words)
     takeover = task.sent("takeover")
     assert (takeover["reason"], takeover.get("counts")) == ("input", counts)

@@ -49,6 +49,12 @@ class VisiblePage:
             time.sleep(0.02)
         raise AssertionError(f"{text!r} is not in {self.overlay_texts()}")
 
+    def wait_until_drawn(self) -> None:
+        """Wait until the tab's page has drawn two frames: a browser drops input before that."""
+        self.page.evaluate(
+            "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+        )
+
     def press_button(self, label: str) -> None:
         """Click a button of the overlay with the real mouse, once it accepts clicks."""
         until = time.monotonic() + WAIT_SECONDS
