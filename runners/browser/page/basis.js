@@ -20,11 +20,13 @@ const markOf = (text) => {
   return textMarks.get(text);
 };
 const bound = (text) => (text.length <= MAX_NAME ? text : `${cut(text, MAX_NAME)}… ${markOf(text)}`);
-// What may change while a person decides: a count in parentheses at the end, and a clock with seconds.
+// What may change while a person decides, in a link that opens another page and submits nothing, since that page is bound: a
+// count in parentheses at the end, and a clock with seconds. What else has a number in its name does something with so many.
 const COUNT = /(?<=\S\s*)\(\p{Nd}{1,4}\)$/u;
 const CLOCK = /(?<!\p{Nd}|:)\p{Nd}{1,2}:\p{Nd}{2}:\p{Nd}{2}(?!\p{Nd}|:)/gu;
 const MONEY = /\p{Sc}|\b(usd|eur|gbp|chf|jpy|cny|rmb|inr|aud|cad|kr|dollars?|euros?)\b|[元円원₽]/iu;
-const withCountsAlike = (text) => (MONEY.test(text) ? text : text.replace(COUNT, "(0)").replace(CLOCK, "0:00:00"));
+const mayCount = ({ role, link, frame, submits }) => role === "link" && /^https?:/.test(link) && link !== frame && !submits.length;
+const withCountsAlike = (text, facts) => (!mayCount(facts) || MONEY.test(text) ? text : text.replace(COUNT, "(0)").replace(CLOCK, "0:00:00"));
 // All that names an element, or the elements in it that can be used.
 const wordsToBind = (element, isNamedByText) => {
   const named = isNamedByText ? [element] : isTextField(element) ? [] : renderedIn([element]).filter((node) => matches(node, USABLE));
@@ -108,13 +110,14 @@ const factsOf = (element, way, typed) => {
   const type = typeOfElement(control);
   const link = closest(element, "a[href],area[href]");
   const isNamedByText = matches(control, "a,button,summary,label,[role]") && !isTextField(control);
-  return {
+  const facts = {
     role: kindWord(control, type), name: labelOf(control, type, attributeNames(control)) || (isTextField(control) ? textBefore(control) : ""),
-    text: bound(wordsToBind(control, isNamedByText).map(withCountsAlike).join(" | ")), submits: submissions(element, way, typed), sends: isSentByEnter(element, way),
+    submits: submissions(element, way, typed), sends: isSentByEnter(element, way),
     link: link ? withoutFragment(attr(link, "href"), link) : "", frame: addressOfDocument(element), page: withoutFragment(location.href, document),
   };
+  return { ...facts, text: bound(wordsToBind(control, isNamedByText).map((text) => withCountsAlike(text, facts)).join(" | ")) };
 };
-const stable = (facts) => ({ ...facts, name: withCountsAlike(facts.name) });
+const stable = (facts) => ({ ...facts, name: withCountsAlike(facts.name, facts) });
 
 // What differs in the facts of an element since it was judged, as {fact: [before, after]}; null if nothing does.
 const withoutSent = (facts) => ({ ...facts, submits: facts.submits.map((one_) => ({ ...one_, sent: "" })) });

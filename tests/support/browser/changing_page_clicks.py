@@ -118,6 +118,6 @@ async def click_ordinary(clicker: Clicker, server: PageServer, *, every: int = 1
     outcomes: Counter[str] = Counter()
     for number, (kind, speed) in enumerate(ORDINARY[::every]):
         await clicker.open(server.add(f"/ordinary/{number}", ordinary_page(kind, speed)))
-        outcome = await clicker.click("//button[@id='buy']", pause=0.5)
+        outcome = await clicker.click("//*[@id='buy']", pause=0.5)
         outcomes[outcome if outcome == "clicked" else f"{kind} {speed}: {outcome}"] += 1
     return outcomes

@@ -63,7 +63,7 @@ def hostile_page(change: str, moment: str, frame: str) -> str:
     return page.replace("MOMENT", MOMENTS[moment]).replace("FRAME", frame)
 
 
-# Ordinary pages that move, around a button `Buy` that stays what it is.
+# Ordinary pages that move, around a button `Buy` that stays what it is, or a link that counts.
 _BUY = "<p><button id=buy>Buy</button></p>"
 _MOVING = {
     "carousel": (
@@ -91,9 +91,9 @@ _MOVING = {
         "setInterval(() => {l.innerHTML = [1,2,3].map((n) =>"
         " `<li>${n}: ${Math.random()} <button>Remove</button></li>`).join('')}, SPEED)",
     ),
-    "counter in its name": (
-        "",
-        "let k = 0; const count = () => {buy.textContent = `Buy (${k++})`}; count();"
+    "counter in a link": (
+        "<a id=buy href=/inbox>Inbox</a>",
+        "let k = 0; const count = () => {buy.textContent = `Inbox (${k++})`}; count();"
         " setInterval(count, SPEED)",
     ),
     "animation": (
@@ -122,5 +122,6 @@ ORDINARY = list(product(_MOVING, SPEEDS))
 def ordinary_page(kind: str, speed: int) -> str:
     """Return a page that moves in this way, every `speed` milliseconds."""
     markup, script = _MOVING[kind]
-    page = f"<!doctype html><title>Shop</title>{markup}{_BUY}<script>{script}</script>"
+    used = "" if "id=buy" in markup else _BUY
+    page = f"<!doctype html><title>Shop</title>{markup}{used}<script>{script}</script>"
     return page.replace("SPEED", str(speed))

@@ -2178,7 +2178,8 @@ const bound = (text) => (text.length <= MAX_NAME ? text : `${cut(text, MAX_NAME)
 const COUNT = /(?<=\S\s*)\(\p{Nd}{1,4}\)$/u;
 const CLOCK = /(?<!\p{Nd}|:)\p{Nd}{1,2}:\p{Nd}{2}:\p{Nd}{2}(?!\p{Nd}|:)/gu;
 const MONEY = /\p{Sc}|\b(usd|eur|gbp|chf|jpy|cny|rmb|inr|aud|cad|kr|dollars?|euros?)\b|[元円원₽]/iu;
-const withCountsAlike = (text) => (MONEY.test(text) ? text : text.replace(COUNT, "(0)").replace(CLOCK, "0:00:00"));
+const mayCount = ({ role, link, frame, submits }) => role === "link" && /^https?:/.test(link) && link !== frame && !submits.length;
+const withCountsAlike = (text, facts) => (!mayCount(facts) || MONEY.test(text) ? text : text.replace(COUNT, "(0)").replace(CLOCK, "0:00:00"));
 const wordsToBind = (element, isNamedByText) => {
 const named = isNamedByText ? [element] : isTextField(element) ? [] : renderedIn([element]).filter((node) => matches(node, USABLE));
 const wordsIn = (node) => [...fieldLabels(node), ...["aria-label", "title", "alt"].map((name) => attr(node, name)),
@@ -2252,13 +2253,14 @@ const control = hiddenControlOf(element) ?? element;
 const type = typeOfElement(control);
 const link = closest(element, "a[href],area[href]");
 const isNamedByText = matches(control, "a,button,summary,label,[role]") && !isTextField(control);
-return {
+const facts = {
 role: kindWord(control, type), name: labelOf(control, type, attributeNames(control)) || (isTextField(control) ? textBefore(control) : ""),
-text: bound(wordsToBind(control, isNamedByText).map(withCountsAlike).join(" | ")), submits: submissions(element, way, typed), sends: isSentByEnter(element, way),
+submits: submissions(element, way, typed), sends: isSentByEnter(element, way),
 link: link ? withoutFragment(attr(link, "href"), link) : "", frame: addressOfDocument(element), page: withoutFragment(location.href, document),
 };
+return { ...facts, text: bound(wordsToBind(control, isNamedByText).map((text) => withCountsAlike(text, facts)).join(" | ")) };
 };
-const stable = (facts) => ({ ...facts, name: withCountsAlike(facts.name) });
+const stable = (facts) => ({ ...facts, name: withCountsAlike(facts.name, facts) });
 const withoutSent = (facts) => ({ ...facts, submits: facts.submits.map((one_) => ({ ...one_, sent: "" })) });
 const changeOf = (element, isBefore) => {
 const judged = nodes.judged.get(nameOfNode(element));

@@ -150,27 +150,35 @@ def test_an_ancestor_that_submits_only_since_it_was_judged_gets_no_press(
     assert not [one for one in page.log if one.startswith(("click", "mousedown"))]
 
 
-NAMES = [  # before and after, and whether a confirmation of the first covers the second
-    ("Pay 100 kr", "Pay 100000 kr", False),
-    ("Delete 1 file", "Delete 50000 file", False),
-    ("Terms apply. " * 25 + "Cancel", "Terms apply. " * 25 + "Buy now", False),
-    ("Inbox (3)", "Inbox (12)", True),
-    ("Ends in 0:10:59", "Ends in 0:10:58", True),
-    ("<i tabindex=0>Read</i>", "<i tabindex=0>Delete</i>", False),
+NAMES = [  # element, its name before and after, whether a confirmation covers both
+    ("b", "Pay 100 kr", "Pay 100000 kr", False),
+    ("b", "Delete 1 file", "Delete 50000 file", False),
+    ("b", "Terms apply. " * 25 + "Cancel", "Terms apply. " * 25 + "Buy now", False),
+    ("b", "Delete (3)", "Delete (500)", False),
+    ("b", "Keep until 0:10:59", "Keep until 0:00:01", False),
+    ("d", "<i tabindex=0>Read</i>", "<i tabindex=0>Delete</i>", False),
+    ("d", "<a href=/x>Delete (3)</a>", "<a href=/x>Delete (500)</a>", False),
+    ("s", "Delete (3)", "Delete (500)", False),
+    ("l", "Pay $ (3)", "Pay $ (500)", False),
+    ("l", "Inbox (3), 0:10:59 (1)", "Inbox (12), 0:10:59 (1)", False),
+    ("l", "Inbox at 0:10:59 (3)", "Inbox at 0:10:58 (12)", True),
 ]
 
 
 def test_a_confirmed_element_keeps_its_whole_name(reader: Reader, page_server: PageServer) -> None:
     page = start_on_markup(
-        reader, page_server, "<button id=b type=button></button><div id=d></div>"
+        reader,
+        page_server,
+        "<button id=b type=button></button><div id=d></div>"
+        "<a id=s href='#here'></a><br><a id=l href='/inbox'></a>",
     )
     found = []
-    for before, after, _ in NAMES:
-        place = "d" if "<" in before else "b"
+    for place, before, after, _ in NAMES:
         page.evaluate(f"{place}.innerHTML = {before!r}")
         args = {"tabId": page.tab_id, "xpath": f"//*[@id='{place}']"}
         change = f"{place}.innerHTML = {after!r}"
-        found.append((before, after, judged_and_used(page, "browser_click", args, change)[1].ok))
+        used = judged_and_used(page, "browser_click", args, change)[1]
+        found.append((place, before, after, used.ok))
     assert found == NAMES
 
 
