@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from decisions.infra.redis import redis_errors
 from decisions.infra.threads import in_thread
 from runners import metrics
 from runners.errors import ToolFailed
@@ -104,8 +105,6 @@ async def collect_reply(action_id: str, *, wait_s: float) -> PluginReply | None:
     """Return the reply to an action that another process sent, waiting for it; None if there is
     none, or Redis is unavailable.
     """
-    from redis import RedisError
-
     hub = get_reply_hub()
     try:
         async with hub.receive_answers(action_id) as answers:
@@ -120,19 +119,17 @@ async def collect_reply(action_id: str, *, wait_s: float) -> PluginReply | None:
                         await answers.get()
                 kept = await hub.calls.find_reply(action_id)
             return None if kept is None else reply_from(kept)
-    except (RedisError, OSError):
+    except redis_errors():
         return None
 
 
 async def _perform(action: PluginAction) -> PluginReply:
-    from redis import RedisError
-
     hub, call = get_reply_hub(), None
     try:
         async with hub.receive_answers(action.action_id) as answers:
             call = _Call(action, hub, answers)
             return await call.perform()
-    except (RedisError, OSError) as error:  # TimeoutError is an OSError
+    except redis_errors() as error:
         message = "Redis is unavailable, so browsers cannot be reached."
         raise _offline(action, message, was_sent=call is not None and call.was_sent) from error
 
@@ -163,7 +160,7 @@ class _Call:
 
         Raises:
             ToolFailed: As `perform_on_client`.
-            RedisError, OSError: Redis is unavailable.
+            redis_errors(): Redis is unavailable.
         """
         kept = await self._store.find_reply(self._action.action_id)
         if kept is not None:
@@ -186,12 +183,10 @@ class _Call:
 
     async def _end(self) -> dict[str, Any] | None:
         """End the call, and return the kept reply, if there is one and Redis is available."""
-        from redis import RedisError
-
         try:
             await self._store.end(self._call)
             return await self._store.find_reply(self._action.action_id)
-        except (RedisError, OSError):
+        except redis_errors():
             return None
 
     # --- sending it -------------------------------------------------------------------------------
@@ -303,13 +298,11 @@ class _Call:
         """Return the next answer, or None at the deadline. The kept reply is read every POLL_S: the
         message about it may be lost.
         """
-        from redis import RedisError
-
         while (left := until - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, POLL_S)):
                     return await self._answers.get()
-            with contextlib.suppress(RedisError, OSError):  # it may be back before the deadline
+            with contextlib.suppress(*redis_errors()):  # it may be back before the deadline
                 kept = await self._store.find_reply(self._action.action_id)
                 if kept is not None:
                     return {"kind": "result", "reply": kept}

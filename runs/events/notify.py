@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.infra.outages import Outage
+from decisions.infra.redis import redis_errors
 
 CHANNEL = f"{settings.REDIS_PREFIX}runs"
 QUIET_S = 1.0  # after a failure nothing is published for this long
@@ -65,7 +66,7 @@ class _Publisher:
                     pipeline.publish(CHANNEL, message)
                 pipeline.execute()
                 outage.recovered()
-            except redis.RedisError as error:
+            except redis_errors() as error:
                 outage.failed(error)
                 time.sleep(QUIET_S)
                 while not self._waiting.empty():

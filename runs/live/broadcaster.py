@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from decisions.infra.outages import Outage
-from decisions.infra.redis import connect
+from decisions.infra.redis import connect, redis_errors
 from decisions.security.sealed_messages import Inbox, seal_message
 from runners.invocation.event_loop import get_loop
 from runs.live.channel import RETRY_S, WORKERS_CHANNEL, viewers_channel
@@ -50,8 +50,6 @@ class PageBroadcaster:
             await self._publisher.aclose()
 
     async def _receive(self) -> None:
-        from redis import RedisError
-
         client = connect(blocking=True)
         try:
             async with client.pubsub(ignore_subscribe_messages=True) as channel:
@@ -63,7 +61,7 @@ class PageBroadcaster:
                     if message is not None:
                         await self._dispatch(message)
                     self._close_ended()
-        except (RedisError, OSError) as error:
+        except redis_errors() as error:
             self._redis.failed(error)
             await asyncio.sleep(RETRY_S)
         finally:
@@ -96,12 +94,10 @@ class PageBroadcaster:
         self._closing[task_id] = asyncio.create_task(close(self._pages.pop(task_id)))
 
     async def _publish(self, task_id: str, message: Mapping[str, Any]) -> None:
-        from redis import RedisError
-
         try:
             channel = viewers_channel(task_id)
             await self._publisher.publish(channel, seal_message(channel, message))
-        except (RedisError, OSError) as error:
+        except redis_errors() as error:
             self._redis.failed(error)
 
 

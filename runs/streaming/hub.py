@@ -22,6 +22,7 @@ from django.conf import settings
 from django.db import Error
 
 from decisions.infra.outages import Outage
+from decisions.infra.redis import redis_errors
 from decisions.infra.threads import in_thread
 from runners import metrics
 from runs.events.notify import CHANNEL
@@ -241,7 +242,6 @@ class Hub:
                 followed.reread()
 
     async def _subscribe_to_redis(self) -> None:
-        from redis import RedisError
         from redis.asyncio import Redis
 
         while True:
@@ -253,7 +253,7 @@ class Hub:
                 async with client.pubsub(ignore_subscribe_messages=False) as channel:
                     await channel.subscribe(CHANNEL)
                     await self._receive(channel)
-            except (RedisError, OSError) as error:
+            except redis_errors() as error:
                 self._redis.failed(error)
             finally:
                 await client.aclose()
@@ -263,7 +263,7 @@ class Hub:
         """Handle messages until the connection breaks or does not answer a ping.
 
         Raises:
-            OSError, RedisError: The connection broke.
+            redis_errors(): The connection broke.
         """
         is_pinged = False
         while True:

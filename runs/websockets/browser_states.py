@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from decisions.identity.principals import Principal
-from decisions.infra.redis import connect
+from decisions.infra.redis import connect, redis_errors
 from decisions.infra.threads import in_thread
 from decisions.security.sealed_messages import Inbox
 from runners.models import PluginClient
@@ -24,8 +24,6 @@ async def follow_browser(caller: Principal, task_id: str, send: SendState) -> No
     """Send {clientId, seq, state} of the caller's own browser, if the task acts in it, now and at
     each change. It never ends. Nothing is sent while Redis is unavailable.
     """
-    from redis import RedisError
-
     browser = await in_thread(browser_of_task, caller, task_id)
     if browser is None:
         await asyncio.Event().wait()
@@ -33,7 +31,7 @@ async def follow_browser(caller: Principal, task_id: str, send: SendState) -> No
     while True:
         try:
             await _follow(browser, send)
-        except (RedisError, OSError):
+        except redis_errors():
             await asyncio.sleep(RETRY_S)
 
 
@@ -41,7 +39,7 @@ async def _follow(browser: PluginClient, send: SendState) -> None:
     """Send the state that is known, and then each change.
 
     Raises:
-        RedisError, OSError: Redis is unavailable.
+        redis_errors(): Redis is unavailable.
     """
     redis, name = connect(blocking=True), snapshot_channel(browser.id)
     try:

@@ -5,6 +5,7 @@ input of a person who has taken the page over. Authentication is as for the task
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,7 @@ from django.db import Error
 
 from decisions.errors import Conflict, NotAuthenticated, NotReady, Refused
 from decisions.identity.principals import Principal, is_credential_active
+from decisions.infra.redis import redis_errors
 from decisions.infra.threads import in_thread
 from runs.conversations.selectors import is_taken_over
 from runs.live.no_page import no_page_reason
@@ -40,6 +42,7 @@ PER_SECOND = 60  # frames of input; frames of a faster client wait in its socket
 VIEWERS_MAX = 32  # per process,
 VIEWERS_OF_CALLER_MAX = 8  # and of these, of one caller
 TOO_MANY = 4429
+log = logging.getLogger(__name__)
 _viewers: Counter[str] = Counter()  # open live pages, by the id of the caller
 
 
@@ -55,8 +58,6 @@ async def serve_live(scope: Mapping[str, Any], receive: Receive, send: Send) -> 
 
 
 async def _serve(socket: TaskSocket, caller: Principal) -> None:
-    from redis import RedisError
-
     await socket.get_task(caller)  # closes the socket if the caller may not read the task
     with _counted(caller):
         try:
@@ -69,7 +70,8 @@ async def _serve(socket: TaskSocket, caller: Principal) -> None:
                     subscription.announce(),
                     receiving,
                 )
-        except (RedisError, OSError):
+        except redis_errors() as error:
+            log.warning("a live page is closed: %s", error or type(error).__name__)
             raise CloseSocket(GOING_AWAY, "live pages are unavailable; reconnect later") from None
 
 

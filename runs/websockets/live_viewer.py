@@ -36,7 +36,7 @@ class PageSubscription:
         """Publish a message to the worker with the page, if there is one.
 
         Raises:
-            RedisError: Redis is unavailable.
+            redis_errors(): Redis is unavailable.
         """
         payload = seal_message(WORKERS_CHANNEL, {"taskId": self._task_id, **message})
         await self._client.publish(WORKERS_CHANNEL, payload)
@@ -56,7 +56,7 @@ class PageSubscription:
         """Announce the viewer to the worker every ANNOUNCE_S, until canceled.
 
         Raises:
-            RedisError: Redis is unavailable.
+            redis_errors(): Redis is unavailable.
         """
         is_new = True
         while True:
@@ -73,7 +73,7 @@ async def subscribe_to_page(
     which ends with an error when Redis becomes unavailable.
 
     Raises:
-        RedisError, OSError: Redis is unavailable.
+        redis_errors(): Redis is unavailable.
     """
     subscriber, publisher = connect(blocking=True), connect(blocking=False)
     try:

@@ -26,6 +26,7 @@ from decisions.api.drf import record_unknown_credential
 from decisions.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, Refused
 from decisions.infra.clock import now_ms
 from decisions.infra.ids import new_id
+from decisions.infra.redis import redis_errors
 from decisions.infra.threads import in_thread
 from runners import metrics
 from runners.actions.own_pages import own_origins
@@ -69,8 +70,6 @@ Message = dict[str, Any]
 
 async def serve_plugin(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
     """Serve one connection to `/ws/plugin`."""
-    from redis import RedisError
-
     await receive()  # websocket.connect
     request = ASGIRequest({**scope, "type": "http", "method": "GET"}, BytesIO())
     if not _is_allowed(request):
@@ -78,12 +77,13 @@ async def serve_plugin(scope: Mapping[str, Any], receive: Receive, send: Send) -
         return
     await send({"type": "websocket.accept"})
     socket = TextSocket(receive, send)
+    unavailable: tuple[type[Exception], ...] = (Error, PluginUnavailable, *redis_errors())
     with contextlib.suppress(ClientDisconnected, OSError):
         try:
             await _serve(socket, request)
         except CloseSocket as close:
             await send(close_message(close))
-        except (Error, PluginUnavailable, RedisError) as error:
+        except unavailable as error:
             log.warning("the connection of a browser is closed: %s", error or type(error).__name__)
             reason = "the database or Redis is unavailable; reconnect later"
             await send(close_message(CloseSocket(GOING_AWAY, reason)))

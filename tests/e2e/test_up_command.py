@@ -101,6 +101,8 @@ def test_a_background_stack_runs_until_down(home: TemporaryHome) -> None:
     assert status.returncode == 0
     for word in ("supervisor", "redis", "web", "worker", "scheduler", "watcher", home.info.url):
         assert word in status.stdout
+    words = {line.split()[2] for line in status.stdout.splitlines()[:6]}
+    assert words == {"running"}  # the word of `doctor`, /metrics and the dashboard
     assert "0 running, 0 queued" in status.stdout
     assert "Up already" in home.run("up", "--background").stdout
     attached = home.start("up")

@@ -25,7 +25,8 @@ RELEASE = "bookworm"
 LABEL = "continuity.stand-in"  # an image that is built from the base inherits it
 # What Debian's official slim image does too: packages leave no archives and no manuals behind.
 SETTINGS = {
-    "etc/apt/apt.conf.d/docker-clean": 'DPkg::Post-Invoke {"rm -f /var/cache/apt/archives/*";};',
+    "etc/apt/apt.conf.d/docker": 'Acquire::Retries "5";'
+    'DPkg::Post-Invoke {"rm -f /var/cache/apt/archives/*.deb || true";};',
     "etc/dpkg/dpkg.cfg.d/docker": "path-exclude /usr/share/man/*\npath-exclude /usr/share/doc/*\n",
     "etc/pip.conf": f"[global]\ncert = {CERTIFICATES}\n",
 }
@@ -137,7 +138,8 @@ def import_base(engine: Engine, work: Path) -> None:
 def build(engine: Engine, tag: str, dockerfile: str, files: Mapping[str, str]) -> None:
     """Build an image of a Dockerfile and small executable files."""
     context = tar_of({"Dockerfile": dockerfile, **files}.items())
-    engine.docker("buildx", "build", "--load", "-q", "-t", tag, "-", stdin=context)
+    options = ["--load", "--progress", "plain", "-t", tag]
+    engine.docker("buildx", "build", *options, "-", stdin=context)
 
 
 def tar_of(files: Iterable[tuple[str, str]]) -> bytes:

@@ -16,7 +16,7 @@ from django.db import Error
 from decisions.infra.cancellation import cancel_and_wait
 from decisions.infra.clock import now_ms
 from decisions.infra.outages import Outage
-from decisions.infra.redis import connect
+from decisions.infra.redis import connect, redis_errors
 from decisions.infra.threads import in_thread
 from decisions.security.sealed_messages import Inbox
 from runners.plugin.connections.snapshots import write_snapshots
@@ -157,15 +157,13 @@ class PluginHub:
 
     async def release(self, client_id: str) -> None:
         """End the subscription of a browser that is not connected."""
-        from redis import RedisError
-
         name = client_channel(client_id)
         self._reserved.discard(client_id)
         self._subscribed.pop(name, None)
         try:
             if self._channel is not None and self._subscribed:
                 await self._channel.unsubscribe(name)
-        except (RedisError, OSError) as error:
+        except redis_errors() as error:
             self._redis.failed(error)
         if not self._subscribed:
             await self._stop()
@@ -224,8 +222,6 @@ class PluginHub:
     # --- messages from other processes ------------------------------------------------------------
 
     async def _subscribe(self, name: str) -> None:
-        from redis import RedisError
-
         confirmed = self._subscribed[name] = asyncio.Event()
         try:
             async with asyncio.timeout(SUBSCRIBE_S):
@@ -233,25 +229,21 @@ class PluginHub:
                 if self._channel is not None:
                     await self._channel.subscribe(name)
                 await confirmed.wait()
-        except (RedisError, OSError, TimeoutError) as error:
+        except redis_errors() as error:
             raise PluginUnavailable from error
 
     async def _report_reconnect(self, client_id: str) -> None:
         """Have the callers of unanswered actions send them again: the browser may have lost them,
         or its program may have been stopped in the middle.
         """
-        from redis import RedisError
-
         try:
             for call in await self.calls.list_open(client_id):
                 message = {"kind": "reconnected", "actionId": call.action_id}
                 await self.calls.publish(call.reply_to, message)
-        except (RedisError, OSError) as error:
+        except redis_errors() as error:
             raise PluginUnavailable from error
 
     async def _follow(self) -> None:
-        from redis import RedisError
-
         while True:
             client = connect(blocking=True)
             try:
@@ -260,7 +252,7 @@ class PluginHub:
                     self._channel = channel
                     self._is_ready.set()
                     await self._receive(channel)
-            except (RedisError, OSError) as error:
+            except redis_errors() as error:
                 self._redis.failed(error)
                 self._is_ready.clear()
                 self._channel = None
@@ -315,8 +307,6 @@ class PluginHub:
     # --- the snapshots ----------------------------------------------------------------------------
 
     async def _write_snapshots(self) -> None:
-        from redis import RedisError
-
         while True:
             await self._state_changed.wait()
             self._state_changed.clear()
@@ -325,7 +315,7 @@ class PluginHub:
             states = [(one.client_id, _snapshot(one)) for one in changed]
             try:
                 await write_snapshots(self.redis, states)
-            except (RedisError, OSError) as error:
+            except redis_errors() as error:
                 self._redis.failed(error)
             await asyncio.sleep(max(0.0, started_at + SNAPSHOT_S - time.monotonic()))
 

@@ -22,7 +22,7 @@ Message = Mapping[str, Any]
 
 class PluginSession:
     """The state and the actions of one connected browser. Every method returns the answer to a
-    message, and raises RedisError if Redis is unavailable.
+    message, and raises redis_errors() if Redis is unavailable.
     """
 
     def __init__(self, connection: PluginConnection, hub: PluginHub) -> None:

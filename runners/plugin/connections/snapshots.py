@@ -32,7 +32,7 @@ async def write_snapshots(client: Redis, states: Iterable[tuple[str, Snapshot]])
     """Keep the states of browsers, by client id, and publish them to who follows them.
 
     Raises:
-        RedisError: Redis is unavailable.
+        redis_errors(): Redis is unavailable.
     """
     async with client.pipeline(transaction=False) as pipe:
         for client_id, snapshot in states:

@@ -43,7 +43,7 @@ class ActionCall:
 
 
 class CallStore:
-    """The calls in Redis; every method raises RedisError if it is unavailable."""
+    """The calls in Redis; every method raises redis_errors() if it is unavailable."""
 
     def __init__(self, client: Redis) -> None:
         self._client = client

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from decisions.infra.cancellation import cancel_and_wait
 from decisions.infra.outages import Outage
-from decisions.infra.redis import connect
+from decisions.infra.redis import connect, redis_errors
 from decisions.security.sealed_messages import Inbox
 from runners.plugin.messaging.calls import CallStore
 from runners.plugin.messaging.channel import new_reply_channel
@@ -87,8 +87,6 @@ class ReplyHub:
         await self._client.aclose()
 
     async def _follow(self) -> None:
-        from redis import RedisError
-
         try:
             while True:
                 client = connect(blocking=True)
@@ -97,7 +95,7 @@ class ReplyHub:
                         await channel.subscribe(self.channel)
                         while True:
                             self._handle(await channel.get_message(timeout=None))
-                except (RedisError, OSError) as error:
+                except redis_errors() as error:
                     self._redis.failed(error)
                     self._is_ready.clear()
                     await asyncio.sleep(RETRY_S)

@@ -354,16 +354,16 @@ def check_port() -> CheckResult:
 
 
 def check_stack() -> CheckResult:
-    """Report whether the stack is up and its services are ready."""
+    """Report whether the stack is up and its services run."""
     info = live_info(home_paths())
     if info is None and is_up():
         return CheckResult("ok", "stack", "starting or stopping; see `manage.py status`")
     if info is None:
         return CheckResult("ok", "stack", "not up; `manage.py up` starts it")
-    not_ready = [service.name for service in info.services if service.state != "ready"]
-    if not_ready:
-        what = f"{info.url}; not ready: {', '.join(not_ready)}"
-        return CheckResult("bad", "stack", what, f"See {home_paths().log(not_ready[0])}.")
+    away = [service.name for service in info.services if service.state != "running"]
+    if away:
+        what = f"{info.url}; not running: {', '.join(away)}"
+        return CheckResult("bad", "stack", what, f"See {home_paths().log(away[0])}.")
     return CheckResult("ok", "stack", f"{info.url} ({info.mode}, process {info.pid})")
 
 

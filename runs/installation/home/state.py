@@ -15,6 +15,7 @@ from runs.installation.home.locks import is_held
 from runs.installation.home.paths import HomePaths, home_paths
 
 _SERVICES = "parts"  # the key in stack.json
+_OLDER_WORD = ('"state": "ready"', '"state": "running"')  # of older versions
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,9 @@ class StackInfo:
     """The stack of one home.
 
     Attributes:
-        state: starting, ready, stopping or stopped. Only a stop by SIGTERM, as of `manage.py down`,
-            leaves stopped behind: it tells attached terminals not to start the stack again.
+        state: starting, running, stopping or stopped. Only a stop by SIGTERM, as of
+            `manage.py down`, leaves stopped behind: it tells attached terminals not to start the
+            stack again.
         pid, birth: the supervisor's process id and start time, as from `birth`.
         model: the model that its agents use, "" for none; None: a version that did not record it.
     """
@@ -72,7 +74,8 @@ def write_state(paths: HomePaths, info: StackInfo) -> None:
 def stack_info(paths: HomePaths | None = None) -> StackInfo | None:
     """Return the content of the state file; None if there is no valid one."""
     try:
-        stored: dict[str, Any] = json.loads((paths or home_paths()).state.read_text())
+        text = (paths or home_paths()).state.read_text().replace(*_OLDER_WORD)
+        stored: dict[str, Any] = json.loads(text)
         services = [ServiceInfo(**service) for service in stored.pop(_SERVICES)]
         known = {one.name for one in fields(StackInfo)}
         return StackInfo(services=services, **{key: stored[key] for key in known & stored.keys()})
@@ -81,15 +84,15 @@ def stack_info(paths: HomePaths | None = None) -> StackInfo | None:
 
 
 def is_up(paths: HomePaths | None = None) -> bool:
-    """Return whether a stack of this home is starting, ready or stopping."""
+    """Return whether a stack of this home is starting, running or stopping."""
     return is_held((paths or home_paths()).stack_lock)
 
 
 def live_info(paths: HomePaths | None = None) -> StackInfo | None:
-    """Return the stack if it is ready; None if there is none, or it is starting or stopping."""
+    """Return the stack if it is running; None if there is none, or it is starting or stopping."""
     paths = paths or home_paths()
     info = stack_info(paths)
-    if info is None or info.state != "ready" or birth(info.pid) != info.birth:
+    if info is None or info.state != "running" or birth(info.pid) != info.birth:
         return None
     return info if is_up(paths) else None
 

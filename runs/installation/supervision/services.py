@@ -181,9 +181,9 @@ class ServiceProcess:
 
     def info(self) -> ServiceInfo:
         """Return what `manage.py status` shows."""
-        state = (
-            "waiting to restart" if self._restart_at else "ready" if self._ready_at else "starting"
-        )
+        state = "running" if self._ready_at else "starting"
+        if self._restart_at:
+            state = "waiting to restart"
         if self._end_by:
             state = "stopping"
         pid = self._group.pid if self._group else None

@@ -92,7 +92,7 @@ class Supervisor:
             for one in group:
                 self._start(one)
             self._await_ready(group)
-        self._write_state("ready")
+        self._write_state("running")
         self._thread.start()
 
     def stop(self, *, final: bool) -> None:
@@ -215,7 +215,7 @@ class Supervisor:
         services = [one.info() for one in self._processes]
         if self._watcher:
             where = "stops all if this one is killed"
-            services.append(ServiceInfo("watcher", self._watcher.pid, where, "ready"))
+            services.append(ServiceInfo("watcher", self._watcher.pid, where, "running"))
         info = StackInfo(
             state=state,
             background=self._background,

@@ -238,7 +238,7 @@ def test_doctor_reports_that_the_running_stack_has_another_model(
     expected: str,
 ) -> None:
     settings.LLM = LlmSettings(model=configured)
-    info = StackInfo("ready", True, 1, "alive", "http://127.0.0.1:8000", 1.0, model=running)
+    info = StackInfo("running", True, 1, "alive", "http://127.0.0.1:8000", 1.0, model=running)
     monkeypatch.setattr("runs.installation.health.checks.live_info", lambda at: info)
     finding = check_llm()
     assert (finding.verdict, expected in finding.what) == ("note", True)

@@ -23,14 +23,14 @@ from runs.installation.home.state import (
 )
 
 INFO = StackInfo(
-    state="ready",
+    state="running",
     background=True,
     pid=os.getpid(),
     birth=birth(os.getpid()),
     url="http://127.0.0.1:8000",
     started_at=1.5,
     model="m at the openai API",
-    services=[ServiceInfo("web", 7, "http://127.0.0.1:8000", "ready", 2)],
+    services=[ServiceInfo("web", 7, "http://127.0.0.1:8000", "running", 2)],
 )
 
 
@@ -50,11 +50,11 @@ def test_a_state_file_of_an_older_version_is_read(tmp_path: Path) -> None:
     stored = asdict(INFO)
     stored["parts"] = stored.pop("services")
     del stored["model"]
-    (tmp_path / "stack.json").write_text(json.dumps(stored))
+    (tmp_path / "stack.json").write_text(json.dumps(stored).replace('"running"', '"ready"'))
     assert stack_info(HomePaths(tmp_path)) == replace(INFO, model=None)
 
 
-def test_a_ready_stack_is_live_only_while_its_lock_is_held(tmp_path: Path) -> None:
+def test_a_running_stack_is_live_only_while_its_lock_is_held(tmp_path: Path) -> None:
     paths = HomePaths(tmp_path)
     write_state(paths, INFO)
     assert live_info(paths) is None
