@@ -28,6 +28,7 @@ from tests.fleet_trial.stand_ins import ROOT, build_stand_ins
 
 PROJECT = "cty-trial"
 SITE, PAGES = "172.30.77.99", 40
+READY_S, ENDED_S = 600, 900  # on a busy machine
 OUTSIDE = (Path("/etc/continuity"), Path("/var/www/certbot"), Path("/backups"))
 WRITE_SITE = f"""
 mkdir /tmp/site && cd /tmp/site
@@ -40,6 +41,8 @@ def main() -> int:
     """Run the trial; print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20, help="of a runner, by each signal")
+    parser.add_argument("--ends", type=int, default=5, help="of the engine, by each signal")
+    parser.add_argument("--runner", action="store_true", help="only the runner, without a fleet")
     options = parser.parse_args()
     present = [str(path) for path in OUTSIDE if path.exists()]
     if present:
@@ -49,9 +52,11 @@ def main() -> int:
     try:
         with docker_engine(home) as engine:
             stand_ins = build_stand_ins(engine, home)
-            trial = Trial(engine, home, options.kills)
+            trial = Trial(engine, home, options)
             try:
-                trial.run()
+                if not options.runner:
+                    trial.run_fleet()
+                trial.run_runner()
             finally:
                 trial.close()
             return trial.report(stand_ins)
@@ -66,8 +71,8 @@ def main() -> int:
 class Trial:
     """The steps, and a row of the table for each."""
 
-    def __init__(self, engine: Engine, home: Path, kills: int) -> None:
-        self._engine, self._kills = engine, kills
+    def __init__(self, engine: Engine, home: Path, options: argparse.Namespace) -> None:
+        self._engine, self._kills, self._ends = engine, options.kills, options.ends
         folder = home / "continuity"
         copy_of_the_tree(folder)
         env = {"COMPOSE_PROJECT_NAME": PROJECT, "CONTINUITY_IMAGE_TAG": "trial"}
@@ -77,10 +82,11 @@ class Trial:
         self._failed = False
         self._artifact = ("", b"")
 
-    def run(self) -> None:
-        """Take all steps; those of the fleet only if it starts."""
-        fleet = [
+    def run_fleet(self) -> None:
+        """Take the steps of the fleet, if it starts."""
+        steps = [
             self._accounts,
+            self._runner_target,
             self._scale,
             self._batch,
             self._batch_with_a_killed_worker,
@@ -92,10 +98,17 @@ class Trial:
             self._down,
         ]
         if self._take(self._start):
-            for step in fleet:
+            for step in steps:
                 self._take(step)
-        for step in (self._contract, self._sigterm, self._sigkill, self._frozen_engine):
-            self._take(step)
+
+    def run_runner(self) -> None:
+        """Take the steps of the runner."""
+        self._take(self._contract)
+        self._take(self._sigterm)
+        self._take(self._sigkill)
+        self._take(self._frozen_engine)
+        self._take(self._stopped_engine)
+        self._take(self._killed_engine)
 
     def report(self, stand_ins: list[str]) -> int:
         """Print the table; return the exit status."""
@@ -120,7 +133,7 @@ class Trial:
         began = time.monotonic()
         try:
             result = step()
-        except (RuntimeError, OSError, AssertionError, TimeoutError) as error:
+        except (RuntimeError, OSError, AssertionError, EngineMissing) as error:
             result = f"FAILED: {' '.join(str(error).split())[:600]}"
         self._rows.append((name, time.monotonic() - began, result))
         print(f"  {result}", flush=True)
@@ -133,13 +146,12 @@ class Trial:
     def _start(self) -> str:
         """Start a fleet: `docker compose up -d --build`, until it is ready through TLS."""
         block = block_with("docker compose up -d --build")
-        began = time.monotonic()
         write, _, up = block.rpartition("docker compose up")
         self._shell.run(write)
         with (self._shell.folder / ".env").open("a") as file:
             file.write(f"CONTINUITY_EGRESS_ALLOW=172.30.77.10:18081,{SITE}:8000\n")
         self._shell.run(f"docker compose up{up}")
-        self._until_ready(began)
+        self._until_ready()
         size = int(self._engine.docker("image", "inspect", "-f", "{{.Size}}", "continuity:trial"))
         site = ["--network", f"{PROJECT}_runners", "--ip", SITE, "python:3.11-slim-bookworm"]
         named = ["--name", f"{PROJECT}-site", *site, "sh", "-c", WRITE_SITE]
@@ -155,6 +167,14 @@ class Trial:
         (self._caller.token,) = [line for line in printed if line and " " not in line]
         assert '"ready":true' in self._shell.run(check)
         return "created"
+
+    def _runner_target(self) -> str:
+        """Add the runner as a target, and call bash.exec there."""
+        self._shell.run(block_with("add_target"))
+        asked = {"args": {"cmd": "id -u; ls -a"}, "targetId": "target_runner"}
+        answer = self._caller.api("POST", "tools/bash.exec/call", asked)
+        assert answer["output"]["exitCode"] == 0, answer
+        return "executed"
 
     def _scale(self) -> str:
         """Scale web to two containers and worker to four."""
@@ -182,7 +202,7 @@ class Trial:
         for part in ("redis", "postgres", "scheduler", "worker", "docker-runner", "web", "proxy"):
             began = time.monotonic()
             self._shell.run(f"docker compose restart {part}")
-            self._until_ready(began)
+            self._until_ready()
             took[part] = round(time.monotonic() - began)
         return f"{self._until_ended(run_id)}; seconds until ready again: {took}"
 
@@ -230,10 +250,9 @@ class Trial:
         listed, audit = self._caller.api("GET", "runs?limit=1"), self._audit_faults()
         self._shell.run(block_with("scheduler backup"))
         self._compose("down -v")
-        began = time.monotonic()
         restored = self._shell.run(block_with("scheduler restore"))
         assert "Restored." in restored
-        self._until_ready(began)
+        self._until_ready()
         assert self._caller.api("GET", "runs?limit=1")["total"] == listed["total"]
         artifact_id, content = self._artifact
         assert self._caller.download(artifact_id)[0] == content
@@ -279,13 +298,28 @@ class Trial:
         assert found[must_be_none] == 0, found
         return f"{found}"
 
+    def _stopped_engine(self) -> str:
+        """Stop the engine (SIGTERM) at a random time of a call, and start it again."""
+        return self._without_engine(self._ended_by(signal.SIGTERM))
+
+    def _killed_engine(self) -> str:
+        """Kill the engine (SIGKILL) at a random time of a call, and start it again."""
+        return self._without_engine(self._ended_by(signal.SIGKILL))
+
     def _frozen_engine(self) -> str:
-        """Freeze the engine during a call and before another."""
+        """Freeze the engine (SIGSTOP) during a call and before another, until both are answered."""
+        return self._without_engine(runner_kills.freeze_engine_during_calls)
+
+    def _ended_by(self, number: signal.Signals) -> Callable[[Engine], dict[str, Any]]:
+        return lambda engine: runner_kills.end_engine_during_calls(engine, number, self._ends)
+
+    def _without_engine(self, fault: Callable[[Engine], dict[str, Any]]) -> str:
         if self._engine.process is None:
             return "not tried: the engine is not this program's"
-        found = runner_kills.freeze_during_a_call(self._engine)
-        assert found["containers left after a sweep"] == 0, found
-        assert not found["executed"], found
+        found = fault(self._engine)
+        wrong = {what for what, n in found.items() if what.startswith(("exec", "cont")) and n}
+        assert not wrong, found
+        assert found["a call afterwards"] == "200 OK", found
         return f"{found}"
 
     # --- parts of steps ---------------------------------------------------------------------------
@@ -316,14 +350,15 @@ class Trial:
             "running",
             "waiting",
         ):
-            assert time.monotonic() - began < 300, f"{run_id} does not end"
+            assert time.monotonic() - began < ENDED_S, f"{run_id} does not end"
             time.sleep(0.5)
         assert run["status"] == "succeeded", run
         return f"{PAGES} pages in {time.monotonic() - began:.0f} s"
 
-    def _until_ready(self, began: float) -> None:
+    def _until_ready(self) -> None:
+        began = time.monotonic()
         while not self._caller.is_ready():
-            assert time.monotonic() - began < 300, "the fleet is not ready"
+            assert time.monotonic() - began < READY_S, "the fleet is not ready"
             time.sleep(0.5)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -19,18 +20,21 @@ PACKAGES = ("docker.io", "debootstrap")
 PLUGIN_PACKAGES = ("docker-compose", "docker-buildx")
 PLUGINS_OF_DEBIAN = "trixie"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-START_S = 60.0
+START_S, END_S = 60.0, 30.0
 
 
 class EngineMissing(Exception):
     """There is no engine, and none can be started; the message has the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Engine:
-    """A running engine; `env` is the environment of programs that use it."""
+    """A running engine; `env` is the environment of programs that use it, `home` the folder of one
+    that this program starts.
+    """
 
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    home: Path | None = None
     process: subprocess.Popen[bytes] | None = None
 
     def docker(self, *words: str, check: bool = True, stdin: bytes | None = None) -> str:
@@ -49,6 +53,38 @@ class Engine:
         done = subprocess.run(version, env=self.env, capture_output=True, check=False)
         return done.returncode == 0
 
+    def start(self) -> None:
+        """Start the engine in its folder, again after it has ended.
+
+        Raises:
+            EngineMissing: It does not start; the message has the last line of its log.
+        """
+        assert self.home is not None
+        folders = ["--data-root", f"{self.home}/data", "--exec-root", f"{self.home}/exec"]
+        address = ["--pidfile", f"{self.home}/engine.pid", "-H", self.env["DOCKER_HOST"]]
+        log = self.home / "engine.log"
+        with log.open("ab") as file:
+            self.process = subprocess.Popen(
+                ["dockerd", *folders, *address], stdout=file, stderr=file, start_new_session=True
+            )
+        deadline = time.monotonic() + START_S
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                last = log.read_text(errors="replace").strip().splitlines()[-1:]
+                raise EngineMissing(f"dockerd does not start: {' '.join(last)[-400:]}")
+            time.sleep(0.2)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End the engine's process by a signal; one that does not end on it is killed."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(number)
+        try:
+            self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
 
 @contextlib.contextmanager
 def docker_engine(home: Path) -> Iterator[Engine]:
@@ -64,14 +100,17 @@ def docker_engine(home: Path) -> Iterator[Engine]:
     if os.geteuid() != 0:
         raise EngineMissing("No Docker engine answers, and only root can start one")
     install_packages()
-    env = {**os.environ, "DOCKER_CONFIG": str(home / "config")}
     unpack_plugins(home / "packages", home / "config/cli-plugins")
-    engine = start_engine(home, env)
+    own = {"DOCKER_CONFIG": f"{home}/config", "DOCKER_HOST": f"unix://{home}/engine.sock"}
+    engine = Engine({**os.environ, **own}, home)
     try:
+        engine.start()
         require_plugins(engine)
         yield engine
     finally:
-        stop_engine(engine)
+        if identities := engine.docker("ps", "-aq", check=False).split():
+            engine.docker("rm", "-f", "-v", *identities, check=False)
+        engine.end()
 
 
 def require_plugins(engine: Engine) -> None:
@@ -135,39 +174,3 @@ def unpack_plugins(work: Path, plugins: Path) -> None:
         subprocess.run(["dpkg-deb", "-x", package, work / "root"], check=True)
     for program in work.glob("root/usr/libexec/docker/cli-plugins/*"):
         shutil.copy(program, plugins)
-
-
-def start_engine(home: Path, env: Mapping[str, str]) -> Engine:
-    """Start an engine whose data, state and socket are in the folder."""
-    socket = f"unix://{home}/engine.sock"
-    folders: list[str | Path] = ["--data-root", home / "data", "--exec-root", home / "exec"]
-    with (home / "engine.log").open("wb") as log:
-        process = subprocess.Popen(
-            ["dockerd", *folders, "--pidfile", home / "engine.pid", "-H", socket],
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    engine = Engine({**env, "DOCKER_HOST": socket}, process)
-    deadline = time.monotonic() + START_S
-    while not engine.answers():
-        if process.poll() is not None or time.monotonic() > deadline:
-            stop_engine(engine)
-            last = (home / "engine.log").read_text(errors="replace").strip().splitlines()[-1:]
-            raise EngineMissing(f"dockerd does not start: {' '.join(last)[-400:]}")
-        time.sleep(0.2)
-    return engine
-
-
-def stop_engine(engine: Engine) -> None:
-    """Stop an engine that this program started, with its containers."""
-    if engine.process is None or engine.process.poll() is not None:
-        return
-    if identities := engine.docker("ps", "-aq", check=False).split():
-        engine.docker("rm", "-f", "-v", *identities, check=False)
-    engine.process.terminate()
-    try:
-        engine.process.wait(30)
-    except subprocess.TimeoutExpired:
-        engine.process.kill()
-        engine.process.wait()

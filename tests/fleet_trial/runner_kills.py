@@ -10,7 +10,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from tests.support.runners.docker_runner_process import (
 
 IMAGE = "debian:bookworm-slim"
 FIELDS = '{{.ID}} {{.State}} {{.Label "continuity.runner.root"}}'
-FROZEN_S = 33.0
+ANSWER_S = 90.0  # at most 20 s for each of two requests to the engine, on a busy machine
+SWEEP_S = 90.0  # a runner looks every minute
+UNKNOWN = ("200 INTERRUPTED unknown", "200 TIMEOUT")
 
 
 @contextlib.contextmanager
@@ -58,7 +60,8 @@ class Call(threading.Thread):
             self.answer = type(error).__name__
         else:
             told = body.get("error") or body.get("result", {}).get("error") or {"code": "OK"}
-            self.answer = f"{status} {told['code']}"
+            effect = (told.get("details") or {}).get("effect", "")
+            self.answer = f"{status} {told['code']} {effect}".strip()
 
 
 def started_runner(engine: Engine, root: Path) -> contextlib.AbstractContextManager[RunnerProcess]:
@@ -83,7 +86,7 @@ def signal_during_a_call(engine: Engine, number: signal.Signals, times: int) -> 
             slowest = max(slowest, time.monotonic() - began)
             call.join(30)
             answers[call.answer] = answers.get(call.answer, 0) + 1
-            time.sleep(0 if number == signal.SIGTERM else 3)
+            is_soon(lambda: not containers_of(engine, root, running=True), 15)
             running += len(containers_of(engine, root, running=True))
             left += len(containers_of(engine, root, running=False))
     return {
@@ -95,27 +98,80 @@ def signal_during_a_call(engine: Engine, number: signal.Signals, times: int) -> 
     }
 
 
-def freeze_during_a_call(engine: Engine) -> dict[str, Any]:
+def end_engine_during_calls(engine: Engine, number: signal.Signals, times: int) -> dict[str, Any]:
+    """End the engine by a signal at a random time of a call, and start it again once the call is
+    answered; the runner goes on. Count the answers, untrue ones too, and what is left.
+    """
+    answers: dict[str, int] = {}
+    untrue, running, slowest = 0, 0, 0.0
+    with runner_root() as root, started_runner(engine, root) as runner:
+        for turn in range(times):
+            call = Call(runner, f"echo > ran-{turn}; (setsid sleep 171 &) ; sleep 171")
+            call.start()
+            time.sleep(random.uniform(0.0, 2.0))
+            began = time.monotonic()
+            engine.end(number)
+            call.join(ANSWER_S)
+            slowest = max(slowest, time.monotonic() - began)
+            answers[call.answer] = answers.get(call.answer, 0) + 1
+            untrue += call.answer not in UNKNOWN and (root / f"ran-{turn}").exists()
+            engine.start()
+            running += not is_soon(lambda: not containers_of(engine, root, running=True), 15)
+        is_soon(lambda: not containers_of(engine, root, running=False), SWEEP_S)
+        return {
+            "times": times,
+            "answers": answers,
+            "executed, though the answer does not say that it may be": untrue,
+            "slowest answer, s": round(slowest, 1),
+            "containers running 15 s after the engine is back": running,
+            "containers left after a sweep": len(containers_of(engine, root, running=False)),
+            "a call afterwards": called(runner, "true"),
+        }
+
+
+def freeze_engine_during_calls(engine: Engine) -> dict[str, Any]:
     """Stop the engine's process for a while (SIGSTOP), before and during a call."""
     assert engine.process is not None
     with runner_root() as root, started_runner(engine, root) as runner:
-        during = Call(runner, "sleep 171", timeoutMs=4000)
+        during = Call(runner, "echo > began; sleep 171", timeoutMs=4000)
         during.start()
-        time.sleep(2)
-        os.kill(engine.process.pid, signal.SIGSTOP)
-        before = Call(runner, "echo ran >> ran; sleep 171", timeoutMs=4000)
-        before.start()
-        time.sleep(FROZEN_S)
-        os.kill(engine.process.pid, signal.SIGCONT)
-        for call in (during, before):
-            call.join(60)
-        time.sleep(15)
-        at_once = len(containers_of(engine, root, running=True))
-        time.sleep(60)
+        is_soon((root / "began").exists, 30)
+        began = time.monotonic()
+        engine.process.send_signal(signal.SIGSTOP)
+        try:
+            before = Call(runner, "echo > ran; sleep 171", timeoutMs=4000)
+            before.start()
+            for call in (during, before):
+                call.join(ANSWER_S)
+            slowest = time.monotonic() - began
+        finally:
+            engine.process.send_signal(signal.SIGCONT)
+        running = not is_soon(lambda: not containers_of(engine, root, running=True), 15)
+        is_soon(lambda: not containers_of(engine, root, running=False), SWEEP_S)
         return {
             "answer of the call that ran": during.answer,
             "answer of the call that came then": before.answer,
-            "executed": (root / "ran").exists(),
-            "containers running 15 s later": at_once,
+            "slowest answer, s": round(slowest, 1),
+            "executed, though the answer does not say that it may be": int((root / "ran").exists()),
+            "containers running 15 s after the engine is back": int(running),
             "containers left after a sweep": len(containers_of(engine, root, running=False)),
+            "a call afterwards": called(runner, "true"),
         }
+
+
+def called(runner: RunnerProcess, line: str) -> str:
+    """Make a call, and return its answer."""
+    call = Call(runner, line)
+    call.start()
+    call.join(ANSWER_S)
+    return call.answer
+
+
+def is_soon(condition: Callable[[], bool], within_s: float) -> bool:
+    """Wait until something is so; return whether it became so in time."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True

@@ -17,6 +17,7 @@ from tests.fleet_trial.documented import block_with, lines_of
     "text",
     [
         "docker compose up -d --build",
+        "add_target",
         "--scale worker=",
         "openssl req -x509",
         "nginx -s reload",
