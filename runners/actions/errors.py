@@ -6,8 +6,8 @@
     ├── OwnPage                 the page is one of this product's own (INVALID_TARGET)
     ├── CdpUnavailable          neither real nor synthetic input was possible (CDP_UNAVAILABLE)
     │   └── CdpLost             the connection broke during the input; details.effect is unknown
-    ├── CdpPermissionDenied     the browser does not allow attaching to this tab
-    │                           (CDP_PERMISSION_DENIED)
+    ├── CdpPermissionDenied     the browser does not allow attaching to this tab, or input in its
+    │                           page (CDP_PERMISSION_DENIED)
     ├── PagePrepFailed          neither a screenshot nor the text of the page could be read
     ├── ReadabilityTooLarge     the page's text exceeds the limit
     ├── TextNotShown            the text to wait for did not come or go in time (NAVIGATION_TIMEOUT)
@@ -60,10 +60,13 @@ class CdpLost(CdpUnavailable):
 
 
 class CdpPermissionDenied(ToolFailed):
-    """The browser does not allow attaching to this tab."""
+    """The browser does not allow attaching to this tab, or input in its page."""
 
     code = "CDP_PERMISSION_DENIED"
-    recovery = "Close the developer tools of that tab, or choose another page."
+    recovery = (
+        "Ask the person to reload the page, or to close the developer tools of that tab; or choose "
+        "another page."
+    )
 
 
 class PagePrepFailed(ToolFailed):

@@ -12,10 +12,10 @@ const TAB_GONE = /no tab with (given )?id|tab was closed/i;
 const DETACHED = /detached|not attached|target closed/i;
 
 export class ActionRunner {
-  // `ui`: {actionStarted, actionEnded, isTakenOver, withoutOverlay, withholdFrames}; `isOwn(url)` recognizes the product's own pages.
+  // `ui`: {actionStarted, actionEnded, isTakenOver, withoutOverlay, withholdFrames, requireWatch}; `isOwn(url)` recognizes the product's own pages.
   constructor({ connection, records, tasks, cdp, pages, ui, isOwn, actions = ACTIONS }) {
     Object.assign(this, { connection, records, tasks, ui, actions });
-    this.parts = { connection, tasks, cdp, pages, isOwn, withoutOverlay: ui.withoutOverlay, withholdFrames: ui.withholdFrames };
+    this.parts = { connection, tasks, cdp, pages, isOwn, withoutOverlay: ui.withoutOverlay, withholdFrames: ui.withholdFrames, requireWatch: ui.requireWatch };
     this.running = new Map(); // taskId → actionId
     this.accepted = new Set(); // the actionIds that are looked up or performed, until their result is stored
     connection.on("browser_action", (message) => this.receive(message));

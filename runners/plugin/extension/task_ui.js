@@ -8,6 +8,9 @@ import { addPort, askFrames, isTopFrame, portsOf, receiveAnswer, removePort, tab
 import { PointerMoves } from "./takeover/pointer_moves.js";
 import { TaskControl } from "./takeover/task_control.js";
 import { waitTexts } from "./takeover/wait_texts.js";
+import { isOfFrame } from "./takeover/watched_pages.js";
+
+export { requireWatch } from "./takeover/watched_pages.js";
 
 const FRAME_MS = 500; // a page that hangs does not answer
 const CANCELED = "canceled_by_user"; // the button of the banner that names the extension as the debugger of the browser
@@ -65,7 +68,7 @@ export class TaskUi {
   }
 
   listen() {
-    chrome.runtime.onConnect.addListener((port) => port.name === "overlay" && this.connected(port));
+    chrome.runtime.onConnect.addListener((port) => isOfFrame(port) && this.connected(port));
     chrome.tabs.onRemoved.addListener((tabId) => forget(tabId));
     chrome.tabs.onActivated.addListener(({ tabId }) => this.moves.lose(tabId));
     chrome.tabs.onUpdated.addListener((tabId, { url }) => url && this.navigated(tabId, url));

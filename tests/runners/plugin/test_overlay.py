@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser.page_server import PageServer
+from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.plugin.devtools import DevTools
 from tests.support.plugin.extension_browser import EXTENSION_ID
 from tests.support.plugin.extension_fixtures import ExtensionTask
@@ -170,3 +170,56 @@ def test_the_overlay_says_what_waits_for_an_approval(overlaid: Overlaid) -> None
     overlaid.status("running")
     overlaid.wait_until(lambda: not overlay_texts(overlaid.page))
     assert not overlaid.takeovers()  # the page is the person's while the agent waits
+
+
+HIDES_INPUT = (
+    "for (const type of ['pointermove', 'pointerdown', 'keydown', 'wheel'])"
+    " addEventListener(type, (event) => event.stopImmediatePropagation(), true);"
+)
+NOT_WATCHED = ("CDP_PERMISSION_DENIED", "not_watched", "none")
+
+
+def loaded_before_the_watch(overlaid: Overlaid) -> None:
+    """Load the page as before the extension could run there; then it may."""
+    unregister = "chrome.scripting.unregisterContentScripts()"
+    overlaid.task.browser.evaluate(f"{unregister}.then(() => 1)")
+    overlaid.page.evaluate("globalThis.isOld = true; location.reload()")
+    overlaid.wait_until(lambda: overlaid.page.evaluate("!globalThis.isOld && !!document.body"))
+    overlaid.page.evaluate(f"{HIDES_INPUT} globalThis.clicks = 0; onclick = () => clicks += 1; 1")
+
+
+def test_a_page_that_was_there_before_the_watch_is_read_and_gets_no_input_until_it_is_reloaded(
+    overlaid: Overlaid,
+) -> None:
+    loaded_before_the_watch(overlaid)
+    number = overlaid.task.index()["Buy"]
+    error = overlaid.task.error("click", clickId=number)
+    details = error["details"]
+    assert (error["code"], details["reason"], details["effect"]) == NOT_WATCHED
+    assert overlaid.page.evaluate("clicks") == 0
+    overlaid.wait_until(lambda: "Reload page" in overlay_texts(overlaid.page))
+    overlaid.page.evaluate("location.reload()")
+    overlaid.wait_until(lambda: overlaid.page.evaluate("!globalThis.clicks && !!document.body"))
+    assert "Reload page" not in overlay_texts(overlaid.page)
+    assert overlaid.task("click", clickId=overlaid.task.index()["Buy"])["clicked"]
+
+
+DOCUMENTS = {
+    "text/plain": b"A text of one line",
+    "image/svg+xml": b"<svg xmlns='http://www.w3.org/2000/svg'><text y='20'>A</text></svg>",
+    "application/xhtml+xml": b"<html xmlns='http://www.w3.org/1999/xhtml'><body>A</body></html>",
+    "text/html": b"<script>open('/popup')</script><body contenteditable>A",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("media_type", DOCUMENTS)
+def test_documents_of_each_kind_get_input_if_the_watch_was_first(
+    extension_task: ExtensionTask, page_server: PageServer, media_type: str
+) -> None:
+    page_server.add("/popup", "<title>Popup</title><button>B</button>")
+    answer = PageResponse(DOCUMENTS[media_type], mime=media_type)
+    extension_task.start(page_server.add("/document", lambda query: answer))
+    for tab in extension_task.perform("browser_list_tabs", {})["result"]["tabs"]:
+        pressed = extension_task("press_key", key="ArrowDown", tabId=tab["tabId"])
+        assert pressed["pressed"]

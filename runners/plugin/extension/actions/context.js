@@ -15,7 +15,7 @@ const POLL_MS = 20;
 const MAX_ORIGINS = 20;
 
 export class ActionContext {
-  // `parts`: {cdp, pages, tasks, connection, isOwn, withoutOverlay, withholdFrames}; `deadline` is a time of performance.now().
+  // `parts`: {cdp, pages, tasks, connection, isOwn, withoutOverlay, withholdFrames, requireWatch}; `deadline` is a time of performance.now().
   constructor(parts, { taskId, taskTitle = "", upload = null, files = [], expectedOrigin = "", judged = null, action = {} }, deadline) {
     const [params = {}] = Object.values(action);
     Object.assign(this, parts, { taskId, taskTitle, upload, files, deadline, judged, nodes: judgedNodes(judged, params), tab: null, isOver: false, origins: new Set() });

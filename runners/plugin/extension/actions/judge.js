@@ -9,6 +9,7 @@ const MAX_DOCUMENTS = 8;
 
 export async function judge(context, { tabId, locateMs, point = null, ...params }) {
   const tab = await context.useTab(tabId);
+  await context.requireWatch(tabId);
   const request = {
     locator: null, to: null, isSubmit: false, ...params, timeoutMs: locateMs,
     point: point && { x: point.x / tab.pictureScale, y: point.y / tab.pictureScale },

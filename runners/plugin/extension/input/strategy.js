@@ -11,6 +11,7 @@ const WINDOW_MS = 1000; // until a window that a page opened is one of the task'
 // Call `interact(interactor)`; returns {result, byCdp, warnings}. `dialog` {accept, text?} answers the next question of the page.
 export async function withInputStrategy(context, interact, { byCdp, locateMs, dialog = null }) {
   const { tab, deadline } = context;
+  await context.requireWatch(tab.id);
   const end = deadline - RESERVE_MS;
   const locateUntil = Math.min(end, now() + locateMs);
   const interactorWith = (device) => new Interactor({ ...context, checkAddress: context.checkInput, device, locateUntil, deadline: end });

@@ -19,6 +19,10 @@
     return Promise.race([drawn, new Promise((resolve) => setTimeout(resolve, LONGEST_FRAME_MS))]);
   };
 
+  // Whether this runs before the scripts of the document. A document that is not loaded from a server was made by one of another,
+  // in which this was first.
+  const isFirst = !location.protocol.startsWith("http") || (document.readyState === "loading" && !document.documentElement?.firstChild);
+
   class Frame {
     constructor() {
       this.port = null;
@@ -31,7 +35,12 @@
     }
 
     newOverlay() {
-      return new globalThis.ContinuityOverlay({ onPress: (name) => this.send({ type: name }), onLost: () => this.reportLoss() });
+      return new globalThis.ContinuityOverlay({ isLate: !isFirst, onPress: (name) => this.press(name), onLost: () => this.reportLoss() });
+    }
+
+    press(name) {
+      if (name === "reload") location.reload();
+      else this.send({ type: name });
     }
 
     // A person who has the page since then knows it, and may let the task go on.
@@ -42,7 +51,7 @@
 
     connect() {
       if (this.port || !chrome.runtime?.id) return;
-      this.port = chrome.runtime.connect({ name: "overlay" });
+      this.port = chrome.runtime.connect({ name: isFirst ? "overlay" : "overlay late" });
       this.port.onMessage.addListener((message) => this.receive(message));
       this.port.onDisconnect.addListener(() => this.disconnected());
       this.isNew = true; // nothing was received from this service worker

@@ -21,12 +21,12 @@
     [hidden] { display: none !important; }
     .frame { position: absolute; inset: 0; border: 3px solid var(--accent); opacity: .85; animation: breathe 2.4s ease-in-out infinite; }
     .takeover .frame { border-style: dashed; animation: none; }
-    .waiting .frame { display: none; }
+    .waiting .frame, .hidden .frame { display: none; }
     .panel { position: absolute; left: 50%; bottom: 24px; transform: translateX(-50%); display: flex; flex-wrap: wrap; align-items: center;
       gap: 10px 16px; width: max-content; max-width: min(640px, calc(100% - 24px)); padding: 12px 16px; border: 1px solid var(--line);
       border-radius: 14px; color: var(--ink); background: var(--ground); box-shadow: 0 6px 24px rgb(0 0 0 / .28); }
     .top .panel { bottom: auto; top: 24px; }
-    .takeover .panel, .waiting .panel { pointer-events: auto; }
+    .takeover .panel, .waiting .panel, .late .panel { pointer-events: auto; }
     .takeover.busy .panel { pointer-events: none; }
     .dot { flex: none; width: 10px; height: 10px; border-radius: 50%; background: var(--accent); animation: breathe 1.2s ease-in-out infinite; }
     .takeover .dot, .waiting .dot { border-radius: 2px; animation: none; }
@@ -55,11 +55,13 @@
     return made;
   };
 
-  // `onPress("resume" | "stop")` is called when a person presses a button; `onLost()` once, when the page has removed the
+  // `onPress("resume" | "stop" | "reload")` is called when a person presses a button; `onLost()` once, when the page has removed the
   // overlay too often: from then on this document is without it.
   class Overlay {
-    constructor({ onPress, onLost, text = (key, ...values) => chrome.i18n.getMessage(key, values) }) {
-      Object.assign(this, { onPress, onLost, text });
+    //
+    // `isLate`: the page was there first. Whatever the state, it asks the person to reload the page.
+    constructor({ onPress, onLost, isLate = false, text = (key, ...values) => chrome.i18n.getMessage(key, values) }) {
+      Object.assign(this, { onPress, onLost, isLate, text });
       this.state = { state: "idle" };
       this.isConcealed = this.isLost = false;
       this.restored = []; // when it was put back
@@ -156,7 +158,7 @@
       this.heading = element("p", "heading");
       this.hint = element("p", "hint");
       this.problem = element("p", "problem", { role: "alert" });
-      this.buttons = { resume: this.button("resume"), stop: this.button("stop"), move: this.button("move") };
+      this.buttons = Object.fromEntries(["reload", "resume", "stop", "move"].map((name) => [name, this.button(name)]));
       const panel = element("section", "panel", { "aria-label": "Continuity" });
       const texts = element("div", "texts", { role: "status" });
       const row = element("div", "buttons");
@@ -187,20 +189,26 @@
     render() {
       const { state, isBusy, problem, waits } = this.state;
       const place = this.body.classList.contains("top") ? " top" : "";
-      this.body.className = `${state}${isBusy ? " busy" : ""}${place}`;
-      this.body.hidden = state === "hidden";
-      this.row.hidden = !["waiting", "takeover"].includes(state);
+      this.body.className = `${state}${isBusy ? " busy" : ""}${this.isLate ? " late" : ""}${place}`;
+      this.body.hidden = state === "hidden" && !this.isLate;
+      this.row.hidden = !["waiting", "takeover"].includes(state) && !this.isLate;
+      this.buttons.reload.hidden = !this.isLate;
       [this.heading.textContent, this.hint.textContent] = this.texts();
       this.problem.textContent = problem ?? "";
       this.problem.hidden = !problem;
       for (const name of ["resume", "stop"]) {
         this.buttons[name].disabled = Boolean(isBusy || waits);
-        this.buttons[name].hidden = state === "waiting";
+        this.buttons[name].hidden = state !== "takeover";
       }
     }
 
     // The heading and the line below it.
     texts() {
+      const [heading, hint] = this.textsOfState();
+      return [heading, this.isLate ? this.text("lateHint") : hint];
+    }
+
+    textsOfState() {
       const { state, title, isBusy, wait } = this.state;
       if (state === "takeover") return [this.text("takeoverHeading"), this.text(isBusy ? "takeoverBusy" : "takeoverHint")];
       if (state === "waiting") return [wait?.heading ?? "", [wait?.subject, wait?.hint].filter(Boolean).join(" · ")];

@@ -34,7 +34,7 @@ async function performed(work, url, expectedOrigin) {
   const isInput = ([method, { type }]) => method.startsWith("Input.dispatch") && type !== "mouseMoved";
   const sendInput = async (_, messages) => seen.push(...messages.filter(isInput).map(([method]) => method));
   const cdp = { attach: async () => {}, forget: () => {}, send: async () => {}, sendInput };
-  const context = new ActionContext({ cdp, pages, isOwn: () => false, withholdFrames: async () => {} }, { taskId: "t", expectedOrigin }, performance.now() + 3000);
+  const context = new ActionContext({ cdp, pages, isOwn: () => false, withholdFrames: async () => {}, requireWatch: async () => {} }, { taskId: "t", expectedOrigin }, performance.now() + 3000);
   context.tab = tab;
   const failure = await withInputStrategy(context, work, { byCdp: true, locateMs: 100 }).then(() => null, (error) => error);
   return { failure, seen };
