@@ -1,4 +1,4 @@
-"""Django signals of confirmations, sent inside the transaction of the change."""
+"""Django signals of confirmations and tokens, sent inside the transaction of the change."""
 
 from __future__ import annotations
 
@@ -9,3 +9,5 @@ confirmation_opened = Signal()
 # A decision was confirmed or refused, has expired, or is requested anew; argument: `confirmation`
 # (with its decision).
 decision_resolved = Signal()
+# A token may act for other users than before; argument: `token`.
+token_users_changed = Signal()

@@ -8,7 +8,7 @@ from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
-from decisions.signals import confirmation_opened, decision_resolved
+from decisions.signals import confirmation_opened, decision_resolved, token_users_changed
 from runs.queries.totals import ensure_totals
 from runs.signals import run_of_task_answered, run_of_task_changed
 
@@ -25,6 +25,7 @@ class RunsConfig(AppConfig):
         post_migrate.connect(ensure_totals, sender=self)
         decision_resolved.connect(_resume_after_decision)
         confirmation_opened.connect(_create_confirmation_deliveries)
+        token_users_changed.connect(_limit_webhooks)
         for changed in (confirmation_opened, decision_resolved):
             changed.connect(_publish_decision)
         run_of_task_changed.connect(_apply_run_change)
@@ -45,6 +46,12 @@ def _create_confirmation_deliveries(**signal: Any) -> None:
     from runs.webhooks.confirmation_messages import create_confirmation_deliveries
 
     create_confirmation_deliveries(**signal)
+
+
+def _limit_webhooks(**signal: Any) -> None:
+    from runs.webhooks.services import limit_webhooks
+
+    limit_webhooks(**signal)
 
 
 def _publish_decision(**signal: Any) -> None:

@@ -94,7 +94,7 @@ def limited_to_users(rows: QuerySet[AuditEntry], principal: Principal) -> QueryS
         return rows
     own, theirs = {"workspace_id": principal.workspace_id}, Q(user_id__in=users)
     runs = AuditEntry.objects.filter(**own, actor=principal.id, action="run.submitted")
-    decisions = decisions_of_users(Decision.objects.filter(**own), principal)
+    decisions = Decision.objects.filter(theirs | Q(principal_id=principal.id), **own)
     about: dict[str, Any] = {
         "run": runs.values("resource_id"),
         "decision": decisions.values(number=Cast("pk", CharField())),
@@ -105,15 +105,6 @@ def limited_to_users(rows: QuerySet[AuditEntry], principal: Principal) -> QueryS
     for kind, ids in about.items():
         allowed |= Q(resource_type=kind, resource_id__in=ids)
     return rows.filter(allowed)
-
-
-def decisions_of_users(decisions: QuerySet[Decision], principal: Principal) -> QuerySet[Decision]:
-    """Return the decisions that a caller may read: if its credential is restricted to users, theirs
-    and those about its own calls; else all.
-    """
-    if principal.acts_for is None:
-        return decisions
-    return decisions.filter(Q(user_id__in=principal.acts_for) | Q(principal_id=principal.id))
 
 
 def filter_by_time(

@@ -4,7 +4,7 @@ has them, that would have been decided otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,7 +41,12 @@ _DECIDED = {
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call in the audit log, and how it was decided."""
+    """A call in the audit log, and how it was decided.
+
+    Attributes:
+        ruled_as: the tool of the rule that decided; another one than the call's where the call did
+            the same as that.
+    """
 
     entry_id: int
     at: datetime
@@ -51,6 +56,7 @@ class RecordedCall:
     tool: str
     target_id: str
     decision: str
+    ruled_as: str = ""
 
     def verdict_of(
         self, policy: CallerPolicy, known: Mapping[tuple[str, str], KnownCall]
@@ -59,7 +65,8 @@ class RecordedCall:
         callers = frozenset({"", self.tenant_id, self.workspace_id, self.actor})
         place = self.tool, self.target_id
         call = replace(known.get(place, KnownCall(*place)), tenant_id="", workspace_id="")
-        return evaluate_known(replace(policy, callers=callers), call)
+        covers = call.may_cover & {self.ruled_as}
+        return evaluate_known(replace(policy, callers=callers), call, *covers)
 
 
 @dataclass(slots=True)
@@ -195,16 +202,17 @@ def _rows(rule: PolicyRule, action: str, since: datetime) -> QuerySet[AuditEntry
 
 
 def _calls(
-    action: str, rows: Iterable[AuditEntry], confirmed: set[tuple[str, str]]
+    action: str, rows: Sequence[AuditEntry], confirmed: set[tuple[str, str]]
 ) -> Iterator[RecordedCall]:
     """Yield the calls of these rows; one that a person confirmed counts once, as confirmed."""
-    targets = _targets_of_decisions(rows) if action == "confirmation.opened" else {}
+    opened = _opened_decisions(rows) if action == "confirmation.opened" else {}
+    ruled_as = _tools_of_rules()
     for row in rows:
         data: dict[str, Any] = row.metadata
         tool = SUBMIT if action == "run.submitted" else str(data.get("tool") or "")
-        target = str(data.get("targetId") or targets.get(row.resource_id) or "")
+        target, rule = opened.get(row.resource_id) or (data.get("targetId"), data.get("rule"))
         if action == "run.submitted":
-            target = str(data.get("templateId") or "")
+            target = data.get("templateId")
         is_end = "decisionId" in data  # of a call that waited for a person
         was_confirmed = action == "tool.called" and (
             (row.actor, data.get("argsDigest", "")) in confirmed
@@ -217,13 +225,21 @@ def _calls(
                 row.tenant_id,
                 row.workspace_id,
                 tool,
-                target,
+                str(target or ""),
                 _DECIDED[action],
+                ruled_as.get(str(rule), ""),
             )
 
 
-def _targets_of_decisions(rows: Iterable[AuditEntry]) -> dict[str, str]:
-    """Return the target of each decision that was opened, by its id: the audit row lacks it."""
+def _opened_decisions(rows: Iterable[AuditEntry]) -> dict[str, tuple[str | None, str]]:
+    """Return the target and the rule of each decision that was opened, by its id: the audit row
+    lacks them.
+    """
     ids = [int(row.resource_id) for row in rows]
-    found = Decision.objects.filter(pk__in=ids).values_list("pk", "target_id")
-    return {str(pk): target or "" for pk, target in found}
+    found = Decision.objects.filter(pk__in=ids).values_list("pk", "target_id", "rule")
+    return {str(pk): (target, rule) for pk, target, rule in found}
+
+
+def _tools_of_rules() -> dict[str, str]:
+    """Return the tool of each rule that is or was in force, by its label."""
+    return {rule_label(rule): rule.tool for rule in PolicyRule.objects.all()}

@@ -22,7 +22,9 @@ import json
 from collections.abc import Collection
 from typing import Protocol
 
-from django.db.models import Q
+from django.db.models import F, Q, TextField, Value
+from django.db.models.functions import Replace
+from django.db.models.lookups import Exact
 
 from decisions.errors import Forbidden
 from decisions.identity.principals import ADMIN, Principal, TrustLevel, as_trust
@@ -93,8 +95,8 @@ def seen_by(principal: Principal) -> Q:
 
 
 def shared_by(principal: Principal) -> Q:
-    """Return the condition of rows that belong to the workspace and not to a caller (webhooks), or
-    whose owner the query names beside it (uploads).
+    """Return the condition of rows of the workspace whose owner the query names beside it (uploads,
+    `subscribers_seen_by`).
     """
     condition = Q(workspace_id=principal.workspace_id)
     return condition if principal.trust == "local" else condition & Q(trust="remote")
@@ -102,16 +104,36 @@ def shared_by(principal: Principal) -> Q:
 
 def users_text(users: Collection[str] | None) -> str | None:
     """Return the users that a credential is limited to as a text in which SQL finds one of them;
-    None for any user. As JSON, so that no user_id contains another one.
+    None for any user.
     """
-    return None if users is None else "".join(map(json.dumps, sorted(users)))
+    return None if users is None else "".join(map(_user_text, sorted(users)))
+
+
+def _user_text(user_id: str) -> str:
+    """Return a user_id as JSON without a quote inside, so that it is in the text of no other."""
+    return '"' + json.dumps(user_id)[1:-1].replace('"', "u0022") + '"'
+
+
+def subscribers_seen_by(principal: Principal) -> Q:
+    """Return the condition of the subscribers (`subscribers_of`) that exist for the caller: those
+    of its workspace; for a credential that is limited to users, those that are limited to some of
+    these, or its own.
+    """
+    condition = shared_by(principal)
+    if principal.acts_for is None:
+        return condition
+    others: F | Replace = F("users")  # of these users, what remains without the credential's
+    for user_id in principal.acts_for:
+        text = Value(_user_text(user_id), TextField())
+        others = Replace(others, text, Value("", TextField()), output_field=TextField())
+    return condition & (Q(created_by=principal.id) | Q(Exact(others, Value("", TextField()))))
 
 
 def subscribers_of(row: Owned) -> tuple[str, list[str | None]]:
     """Return the same as `sees` as an SQL condition, with its parameters, on the subscribers `w`
     that a row is sent to: they have the trust level, id and `users_text` of who subscribed.
     """
-    user = "" if row.user_id is None else json.dumps(row.user_id)
+    user = "" if row.user_id is None else _user_text(row.user_id)
     text = (
         "w.workspace_id = %s AND w.trust IN ('local', %s) AND (w.users IS NULL"
         " OR replace(w.users, %s, '') <> w.users OR w.created_by = %s)"

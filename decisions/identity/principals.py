@@ -276,14 +276,16 @@ def authenticate(secret: str) -> Principal:
 
 
 def is_credential_active(principal: Principal) -> bool:
-    """Tell whether the principal's token is neither revoked nor expired; of an admin user, whether
-    it is still active, staff, and has the principal's permission.
+    """Tell whether the principal's token is neither revoked nor expired and acts for the same users
+    as then; of an admin user, whether it is still active, staff, and has the principal's
+    permission.
 
     Long-lived connections (WebSocket, SSE) check it periodically.
     """
     kind, _, name = principal.id.partition(":")
     if kind == "token":
-        return Token.objects.filter(valid_token(), id=name).exists()
+        users = Token.objects.filter(valid_token(), id=name).values_list("acts_for", flat=True)
+        return [frozenset(one) or None for one in users] == [principal.acts_for]
     if kind != "admin":
         return True
     staff = get_user_model().objects.filter(username=name, is_active=True, is_staff=True).first()

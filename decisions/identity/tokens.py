@@ -12,6 +12,7 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.errors import InvalidInput
+from decisions.identity.authority import CONFIRM, WRITES
 from decisions.identity.principals import (
     Principal,
     as_trust,
@@ -20,6 +21,7 @@ from decisions.identity.principals import (
     valid_token,
 )
 from decisions.models import Token
+from decisions.signals import token_users_changed
 from decisions.validation.storable import storable_text
 
 EXPIRY_WARNING = timedelta(days=14)  # operators are warned this long before a token expires
@@ -59,6 +61,15 @@ def list_expiring_tokens() -> list[Token]:
     return list(soon.order_by("expires_at"))
 
 
+def list_tokens_that_cannot_confirm() -> list[Token]:
+    """Return the valid tokens whose scope `confirm` has no effect, by name: those that can write,
+    and those that are limited to users (`authority.may_confirm`).
+    """
+    holders = (token for token in Token.objects.filter(valid_token()) if CONFIRM in token.scopes)
+    idle = (token for token in holders if token.acts_for or WRITES & set(token.scopes))
+    return sorted(idle, key=lambda token: token.name)
+
+
 def principal_of_token(token_id: str) -> Principal:
     """Return the principal of a valid token, for an operator who acts for its holder.
 
@@ -95,7 +106,8 @@ def revoke_token(*, token_id: str, actor: str) -> bool:
 
 
 def set_token_users(*, token_id: str, users: Iterable[str], actor: str) -> bool:
-    """Set the users that a token may act for from its next call on; audited. Commits.
+    """Set the users that a token may act for from its next call on; its webhooks receive what it
+    may read, and its open streams end. Audited. Commits.
 
     Returns False if the token is unknown, revoked, or already acts for exactly these users.
 
@@ -118,4 +130,5 @@ def set_token_users(*, token_id: str, users: Iterable[str], actor: str) -> bool:
         owner = token.workspace.tenant_id, token.workspace_id
         details = {"name": token.name, "before": before, "actsFor": wanted}
         record(AuditEvent("token.acts_for_changed", actor, "token", token.id, *owner, details))
+        token_users_changed.send(sender=Token, token=token)
     return True

@@ -20,7 +20,6 @@ from decisions.audit.bundle import Record, bundle_lines
 from decisions.audit.query import (
     audit_records,
     bundle_head,
-    decisions_of_users,
     limited_to_users,
 )
 from decisions.audit.record import AuditEvent, record
@@ -148,7 +147,7 @@ def _artifacts(run: Run, *, contents: bool) -> Iterator[Record]:
 
 
 def _decisions(run: Run, principal: Principal) -> Iterator[Record]:
-    decisions = decisions_of_users(Decision.objects.filter(run_id=run.id), principal)
+    decisions = Decision.objects.filter(seen_by(principal), run_id=run.id)
     for decision in list(decisions.order_by("id")):
         row = Confirmation.objects.filter(decision=decision).first()
         confirmation = _columns(row) if row else None

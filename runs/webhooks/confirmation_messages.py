@@ -17,7 +17,7 @@ from decisions.authorization.sealed_arguments import (
     readable_arguments,
     shown_digest,
 )
-from decisions.identity.authority import gets_links
+from decisions.identity.authority import gets_links, subscribers_of
 from decisions.infra.clock import to_ms
 from decisions.models import Confirmation, Decision, Delivery
 from runs.models import Run, Webhook, WebhookDelivery, delivery_id
@@ -33,23 +33,22 @@ def create_confirmation_deliveries(confirmation: Confirmation, **_signal: Any) -
     if confirmation.delivery != Delivery.OUT_OF_BAND:
         return
     now, decision = datetime.now(UTC), confirmation.decision
-    hooks = Webhook.objects.filter(
-        workspace_id=decision.workspace_id,
-        tells_confirmations=True,
-        disabled_at__isnull=True,
-        users__isnull=True,  # a token that is limited to users registers none any more
-        trust__in=("local", decision.trust or "local"),
+    is_sent_to, params = subscribers_of(decision)
+    hooks = Webhook.objects.raw(
+        "SELECT w.id FROM runs_webhook w"  # noqa: S608  (the condition has parameters alone)
+        f" WHERE w.tells_confirmations AND w.disabled_at IS NULL AND {is_sent_to}",
+        params,
     )
     WebhookDelivery.objects.bulk_create(
         WebhookDelivery(
-            id=delivery_id(confirmation.id, hook_id),
-            webhook_id=hook_id,
+            id=delivery_id(confirmation.id, hook.id),
+            webhook_id=hook.id,
             decision_id=decision.pk,
             event=WAITING,
             next_try_at=now,
             created_at=now,
         )
-        for hook_id in hooks.values_list("id", flat=True)
+        for hook in hooks
     )
 
 

@@ -11,10 +11,11 @@ from django.db.models import F, QuerySet
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.errors import Conflict, Forbidden, InvalidInput, TrustNotAllowed, WebhookNotFound
-from decisions.identity.authority import shared_by, users_text
+from decisions.identity.authority import subscribers_seen_by, users_text
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.infra.ids import new_id
+from decisions.models import Token
 from decisions.security.sealed_columns import seal_column
 from runners.errors import AddressNotAllowed, InvalidTarget
 from runners.network.address import check_address
@@ -95,8 +96,8 @@ def _check_confirmations(principal: Principal, wanted: bool, with_arguments: boo
     principal.require("confirm")
     if principal.acts_for is not None:
         raise Forbidden(
-            "This token acts for some users only, and a webhook receives the confirmations of all"
-            " users of the workspace."
+            "This token acts for some users only, so it confirms no call and receives none to"
+            " confirm; create the webhook with another token."
         )
 
 
@@ -110,17 +111,17 @@ def _checked_url(url: str, principal: Principal) -> str:
 
 
 def list_webhooks(*, principal: Principal) -> dict[str, Any]:
-    """Return the workspace's webhooks, newest first."""
+    """Return the webhooks that exist for the caller, newest first."""
     principal.require("runs:read")
     rows = _visible(principal)
     return {"webhooks": [webhook_object(row) for row in rows.order_by("-created_at", "-id")]}
 
 
 def get_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
-    """Return a webhook of the workspace.
+    """Return a webhook.
 
     Raises:
-        WebhookNotFound: Unknown, or another workspace's.
+        WebhookNotFound: Unknown, or another's.
     """
     principal.require("runs:read")
     return webhook_object(_webhook(principal, webhook_id))
@@ -130,7 +131,7 @@ def delete_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
     """Delete a webhook with its deliveries; the audit log keeps their results.
 
     Raises:
-        WebhookNotFound: Unknown, or another workspace's.
+        WebhookNotFound: Unknown, or another's.
     """
     hook = _disposable(principal, webhook_id)
     approval = admit_call(tool_call_request(principal, "delete_webhook", {"webhookId": hook.id}))
@@ -146,7 +147,7 @@ def enable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
     """Send to a disabled webhook again; its failed deliveries can be replayed.
 
     Raises:
-        WebhookNotFound: Unknown, or another workspace's.
+        WebhookNotFound: Unknown, or another's.
     """
     principal.require("runs:write")
     hook = _webhook(principal, webhook_id)
@@ -164,7 +165,7 @@ def disable_webhook(*, principal: Principal, webhook_id: str) -> dict[str, Any]:
     """Send nothing to a webhook until it is enabled again; its pending deliveries fail.
 
     Raises:
-        WebhookNotFound: Unknown, or another workspace's.
+        WebhookNotFound: Unknown, or another's.
     """
     hook = _disposable(principal, webhook_id)
     approval = admit_call(tool_call_request(principal, "disable_webhook", {"webhookId": hook.id}))
@@ -186,7 +187,7 @@ def list_deliveries(
     """Return {deliveries, hasMore, nextCursor} of a webhook, newest first.
 
     Raises:
-        WebhookNotFound: Unknown, or another workspace's.
+        WebhookNotFound: Unknown, or another's.
     """
     principal.require("runs:read")
     rows = _deliveries(_webhook(principal, webhook_id))
@@ -205,7 +206,7 @@ def replay_delivery(*, principal: Principal, webhook_id: str, delivery_id: str) 
     """Send a message again under the same id, with all its attempts, whatever its status.
 
     Raises:
-        WebhookNotFound: The webhook or the delivery is unknown, or another workspace's.
+        WebhookNotFound: The webhook or the delivery is unknown, or another's.
         Conflict: The webhook is disabled.
     """
     principal.require("runs:write")
@@ -233,13 +234,21 @@ def check_webhook_option(principal: Principal, webhook_id: str | None) -> None:
     """Check the webhook that the options of a submit name.
 
     Raises:
-        InvalidInput: Unknown, another workspace's, or disabled.
+        InvalidInput: Unknown, another's, or disabled.
     """
     if webhook_id is None:
         return
     named = _visible(principal).filter(id=webhook_id, disabled_at__isnull=True)
     if not named.exists():
         raise InvalidInput(f"options.webhookId: there is no enabled webhook {webhook_id[:64]!r}.")
+
+
+def limit_webhooks(token: Token, **_signal: Any) -> None:
+    """Limit the webhooks that a token created to the users that it may act for now (receiver of
+    `token_users_changed`).
+    """
+    users = users_text(token.acts_for or None)
+    Webhook.objects.filter(created_by=f"token:{token.id}").update(users=users)
 
 
 def _disposable(principal: Principal, webhook_id: str) -> Webhook:
@@ -254,10 +263,11 @@ def _disposable(principal: Principal, webhook_id: str) -> Webhook:
 
 
 def _visible(principal: Principal) -> QuerySet[Webhook]:
-    """Return the webhooks of the caller's workspace. One of a local caller reaches this machine's
-    network and receives the ends of local runs, so it does not exist for remote ones.
+    """Return the webhooks that exist for the caller. One of a local caller reaches this machine's
+    network and receives the ends of local runs, so it does not exist for remote ones; one that
+    receives what belongs to other users does not exist for a token that is limited to users.
     """
-    return Webhook.objects.filter(shared_by(principal))
+    return Webhook.objects.filter(subscribers_seen_by(principal))
 
 
 def _webhook(principal: Principal, webhook_id: str) -> Webhook:

@@ -24,9 +24,17 @@ from artifacts.storage.staging import staging_name
 from artifacts.uploads import complete_upload, start_upload
 from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.authorization.confirmations import open_confirmation
-from decisions.errors import ConfirmTokenInvalid, Conflict, Forbidden, NotFound
+from decisions.errors import ConfirmTokenInvalid, Conflict, Forbidden, InvalidInput, NotFound
 from decisions.identity.authority import sees
-from decisions.identity.principals import SCOPES, Principal, admin_principal
+from decisions.identity.principals import (
+    SCOPES,
+    Principal,
+    admin_principal,
+    authenticate,
+    create_token,
+    is_credential_active,
+)
+from decisions.identity.tokens import set_token_users
 from decisions.models import Decision, Token
 from runners.errors import ToolFailed
 from runs.admission.uploads import read_upload
@@ -35,7 +43,12 @@ from runs.live.own_browser import resume_from_browser, take_over_from_browser
 from runs.models import Run, Task, Webhook, WebhookDelivery
 from runs.submission.answer import answer_run
 from runs.submission.services import cancel_run
-from runs.webhooks.services import create_webhook, delete_webhook, list_webhooks
+from runs.webhooks.services import (
+    check_webhook_option,
+    create_webhook,
+    delete_webhook,
+    list_webhooks,
+)
 from runs.worker.worker import WorkerProcess
 from tests.support.browser.own_browser import pair
 from tests.support.decisions.confirmations import CONFIRMER
@@ -314,6 +327,7 @@ def test_rows_of_an_older_version_get_the_owner_of_their_run_and_without_one_are
     [
         ({"acts_for": frozenset({"bob"})}, False),
         ({"acts_for": frozenset({"lice", "bob"})}, False),
+        ({"acts_for": frozenset({'x"alice'})}, False),
         ({"acts_for": frozenset({"alice"})}, True),
         ({"acts_for": frozenset({"alice", "bob"})}, True),
         ({"acts_for": frozenset({"bob"}), "id": "token:alice"}, True),
@@ -334,6 +348,64 @@ def test_a_webhook_receives_the_questions_and_ends_that_its_creator_could_read(
     assert sees(creator, Run.objects.get(id=run_id)) == is_told
     told = WebhookDelivery.objects.order_by("event").values_list("event", flat=True)
     assert list(told) == (["run.canceled", "run.waiting"] if is_told else [])
+
+
+@pytest.mark.parametrize(
+    ("creator", "is_shown"),
+    [
+        ({"acts_for": frozenset({"bob"})}, False),
+        ({"acts_for": None}, False),
+        ({"acts_for": frozenset({"alice", "bob"})}, False),
+        ({"acts_for": frozenset({"alice"})}, True),
+        ({"acts_for": frozenset({"alice"}), "trust": "remote"}, True),
+        ({"acts_for": frozenset({"bob"}), "id": "token:alice"}, True),
+    ],
+)
+def test_a_token_limited_to_users_sees_the_webhooks_of_these_users_alone(
+    principal: Principal, creator: dict[str, Any], is_shown: bool
+) -> None:
+    alice = replace(principal, id="token:alice", acts_for=frozenset({"alice", "a"}))
+    by = replace(principal, **{"id": "token:other", **creator})
+    hook = create_webhook(principal=by, url="https://93.184.216.34/")["webhookId"]
+    shown = [hook] if is_shown else []
+    assert [one["webhookId"] for one in list_webhooks(principal=alice)["webhooks"]] == shown
+    if not is_shown:
+        with pytest.raises(NotFound):
+            delete_webhook(principal=alice, webhook_id=hook)
+        with pytest.raises(InvalidInput, match="no enabled webhook"):
+            check_webhook_option(alice, hook)
+
+
+def test_a_token_that_is_limited_later_gets_messages_of_its_users_alone(
+    principal: Principal,
+) -> None:
+    secret = create_token(name="t", workspace=principal.workspace_id, trust="local")
+    creator, token = authenticate(secret), Token.objects.get()
+    hook = create_webhook(principal=creator, url="https://93.184.216.34/")["webhookId"]
+    set_token_users(token_id=token.id, users=["bob"], actor="test")
+    assert Webhook.objects.get(id=hook).users == '"bob"'
+    assert not is_credential_active(creator)  # what it has open ends
+    assert is_credential_active(authenticate(secret))
+
+
+@pytest.mark.parametrize(
+    ("users", "trust", "is_sent"),
+    [
+        (None, "local", True),
+        (None, "remote", False),
+        ('"bob"', "local", False),
+        ('"alice"', "local", True),
+    ],
+)
+def test_a_webhook_receives_the_confirmations_that_its_creator_could_read(
+    principal: Principal, users: str | None, trust: str, is_sent: bool
+) -> None:
+    writer = replace(principal, scopes=SCOPES)
+    create_webhook(principal=writer, url="https://93.184.216.34/", confirmations=True)
+    Webhook.objects.update(users=users, trust=trust, created_by="token:other")
+    decision = create_decision(principal, mode="confirm", user_id="alice", trust="local")
+    open_confirmation(decision, delivery="out_of_band")
+    assert WebhookDelivery.objects.exists() == is_sent
 
 
 @pytest.mark.parametrize(("acts_for", "users"), [(["bob", "a"], '"a""bob"'), ([], None)])

@@ -1,4 +1,6 @@
-"""A token that expired or was revoked is refused on every surface, and what it opened ends."""
+"""A token that expired or was revoked is refused on every surface, and what it opened ends, also
+when the users change that it may act for.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ def revoke() -> None:
     Token.objects.update(revoked_at=datetime.now(UTC))
 
 
-ENDS = pytest.mark.parametrize("end", [expire, revoke])
+def limit() -> None:
+    Token.objects.update(acts_for=["carol"])
+
+
+ENDS = pytest.mark.parametrize("end", [expire, revoke, limit])
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,11 @@ from packaging.requirements import Requirement
 
 from decisions.audit.chain import newest_cut
 from decisions.audit.checkpoints import is_in_chain, newest_checkpoint
-from decisions.identity.tokens import EXPIRY_WARNING, list_expiring_tokens
+from decisions.identity.tokens import (
+    EXPIRY_WARNING,
+    list_expiring_tokens,
+    list_tokens_that_cannot_confirm,
+)
 from decisions.infra.redis import describe_redis_fault
 from decisions.presentation.formatting import ago
 from decisions.security.loopback import is_loopback
@@ -80,6 +84,7 @@ def run_checks() -> Iterator[CheckResult]:
     yield check_rolling_upgrade()
     yield check_totals()
     yield check_tokens()
+    yield check_confirmers()
     yield check_browsers()
     yield check_audit()
     yield check_redis()
@@ -227,6 +232,21 @@ def check_tokens() -> CheckResult:
     more = f" and {len(expiring) - 5} more" if len(expiring) > 5 else ""
     recovery = "Create new ones with `manage.py create_token`, and send those instead."
     return CheckResult("note", "tokens", f"expire soon: {named}{more}", recovery)
+
+
+def check_confirmers() -> CheckResult:
+    """Report the tokens that confirm nothing although they have the scope `confirm`."""
+    try:
+        idle = list_tokens_that_cannot_confirm()
+    except Error:
+        return CheckResult("note", "confirmers", "not checked: see the database")
+    if not idle:
+        return CheckResult("ok", "confirmers", "every token with the scope confirm can confirm")
+    named = ", ".join(token.name for token in idle[:5])
+    more = f" and {len(idle) - 5} more" if len(idle) > 5 else ""
+    what = f"these tokens confirm no calls, because they can write or act for users: {named}{more}"
+    recovery = "Create one for it: `manage.py create_token --scopes continuity:write,confirm`."
+    return CheckResult("note", "confirmers", what, recovery)
 
 
 def check_browsers() -> CheckResult:

@@ -87,6 +87,21 @@ def test_a_confirmed_call_counts_once_as_confirmed(principal: Principal) -> None
     assert changes(history("deny", "bash.exec")) == {("bash.exec", "target_a", "confirm"): 1}
 
 
+@pytest.mark.parametrize("verdict", ["deny", "confirm"])
+def test_a_call_that_another_tools_rule_restricted_stays_so_when_its_own_tool_is_allowed(
+    principal: Principal, verdict: str
+) -> None:
+    create_rule(RuleFields(verdict, tool="submit_form", reason="test"), actor="t")
+    submits = tool_call_request(
+        principal, "click_element", {}, is_builtin=True, covers=frozenset({"submit_form"})
+    )
+    with pytest.raises((ConfirmationRequired, PolicyDenied)):
+        admit_call(submits)
+    found = history("allow", "click_element")
+    assert (found.count, found.examined) == (0, 1)
+    assert history("allow", "*").count == 0
+
+
 def test_submits_of_runs_count_by_their_template(principal: Principal) -> None:
     scope = principal.tenant_id, principal.workspace_id
     details = {"templateId": "agent_task"}

@@ -17,7 +17,7 @@ from decisions.identity.principals import (
 )
 from decisions.identity.tokens import parse_lifetime
 from decisions.models import AuditEntry, Token
-from runs.installation.health.checks import check_tokens
+from runs.installation.health.checks import check_confirmers, check_tokens
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,21 @@ def test_doctor_names_the_tokens_that_expire_soon(principal: Principal) -> None:
     create_token(name="later", lifetime=timedelta(days=15))
     result = check_tokens()
     assert (result.verdict, result.what) == ("note", "expire soon: laptop (in 13 d)")
+
+
+def test_doctor_names_the_tokens_whose_scope_to_confirm_has_no_effect(principal: Principal) -> None:
+    create_token(name="inbox", scopes=frozenset({"continuity:write", "confirm"}))
+    assert check_confirmers().verdict == "ok"
+    create_token(name="old", scopes=frozenset({"confirm", "runs:write"}))
+    create_token(name="of a user", scopes=frozenset({"confirm"}), users=["alice"])
+    Token.objects.create(
+        name="expired",
+        digest="d",
+        workspace_id=principal.workspace_id,
+        trust="remote",
+        scopes=["confirm", "runs:write"],
+        expires_at=datetime(2020, 1, 1, tzinfo=UTC),
+    )
+    result = check_confirmers()
+    assert (result.verdict, result.what.rpartition(": ")[2]) == ("note", "of a user, old")
+    assert "--scopes continuity:write,confirm" in result.recovery

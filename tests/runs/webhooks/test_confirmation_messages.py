@@ -244,6 +244,6 @@ def test_a_token_of_some_users_gets_no_confirmations_of_others(
     operator: Principal, receiver: Receiver
 ) -> None:
     limited = replace(operator, acts_for=frozenset({"carol"}))
-    with pytest.raises(Forbidden, match="all users"):
+    with pytest.raises(Forbidden, match="some users"):
         services.create_webhook(principal=limited, url=receiver.url, confirmations=True)
     assert not services.list_webhooks(principal=operator)["webhooks"]
