@@ -119,7 +119,7 @@ const guard = (target) => {
   const isAllowed = (event, hit) => {
     if (PRESSES.has(event.type) && state.hit === null) {
       state.hit = activates(target, hit) && changeOfExpected() === null;
-      globalThis.continuityReport?.();
+      globalThis.continuityReport?.(state.hit);
     }
     if (!state.hit || event.type !== "click") return Boolean(state.hit);
     state.changed ??= changeOfExpected(); // by what the page did since the press
@@ -183,7 +183,7 @@ const pressReport = async () => {
 const clickOutcome = () => {
   const state = globalThis.continuityGuard;
   const { outcome } = pressOutcome();
-  globalThis.continuityReport?.();
+  globalThis.continuityReport?.(null);
   globalThis.continuityJudgedPoint = null;
   state?.end();
   if (state?.changed) return { outcome: "changed", changed: state.changed };

@@ -4,7 +4,7 @@ import { showBadge } from "./takeover/badge.js";
 import { within } from "./clock.js";
 import { injectContentScripts, registerContentScripts, unregisterContentScripts } from "./takeover/content_scripts.js";
 import { consume, forget } from "./expected_input.js";
-import { addPort, askFrames, isTopFrame, portsOf, receiveAnswer, removePort, tabsWithPorts, tell, tellFrames } from "./takeover/frame_ports.js";
+import { addPort, askFrames, isTopFrame, portsOf, receiveAnswer, receivePress, removePort, tabsWithPorts, tell, tellFrames } from "./takeover/frame_ports.js";
 import { PointerMoves } from "./takeover/pointer_moves.js";
 import { TaskControl } from "./takeover/task_control.js";
 import { waitTexts } from "./takeover/wait_texts.js";
@@ -123,6 +123,7 @@ export class TaskUi {
   receive(port, message) {
     const tabId = port.sender.tab.id;
     if (message.type === "answer") receiveAnswer(message);
+    else if (message.type === "pressed") receivePress(port, message);
     else if (message.type === "input") this.receiveInput(tabId, message);
     else if (message.type === "resume") this.resumeTab(tabId);
     else if (message.type === "stop") this.stopTab(tabId);

@@ -203,6 +203,22 @@ def test_the_overlay_lets_clicks_through_to_a_dialog_that_covers_the_page(
     assert task.page.evaluate("document.querySelector('dialog').open") is False
 
 
+@pytest.mark.slow
+def test_a_person_reloads_a_page_that_was_there_before_the_watch(task: VisibleTask) -> None:
+    task.browser.evaluate("chrome.scripting.unregisterContentScripts().then(() => 1)")
+    task.page.evaluate("globalThis.isOld = true; location.reload()")
+    while not task.page.evaluate("!globalThis.isOld && document.readyState === 'complete'"):
+        time.sleep(0.02)
+    refused = task.server.perform("browser_press_key", {"tabId": task.tab_id, "key": "a"})
+    assert refused["error"]["details"]["reason"] == "not_watched"
+    task.page.evaluate("globalThis.isOld = true")
+    task.press_button("Reload page")
+    while task.page.evaluate("Boolean(globalThis.isOld) || document.readyState !== 'complete'"):
+        time.sleep(0.02)
+    task.perform("browser_press_key", key="a")
+    assert not task.server.of_type("takeover")
+
+
 # A page that is there before any other listener: it keeps every event of input from them.
 SWALLOWING = b"""<!doctype html><title>Swallowing</title><script>
 for (const kind of ["pointerdown", "pointermove", "mousemove", "mousedown", "keydown", "input",
@@ -225,19 +241,3 @@ def test_a_page_that_swallows_all_input_hides_none_of_it(
     task.screen.do(*words)
     takeover = task.sent("takeover")
     assert (takeover["reason"], takeover.get("counts")) == ("input", counts)
-
-
-@pytest.mark.slow
-def test_a_person_reloads_a_page_that_was_there_before_the_watch(task: VisibleTask) -> None:
-    task.browser.evaluate("chrome.scripting.unregisterContentScripts().then(() => 1)")
-    task.page.evaluate("globalThis.isOld = true; location.reload()")
-    while not task.page.evaluate("!globalThis.isOld && document.readyState === 'complete'"):
-        time.sleep(0.02)
-    refused = task.server.perform("browser_press_key", {"tabId": task.tab_id, "key": "a"})
-    assert refused["error"]["details"]["reason"] == "not_watched"
-    task.page.evaluate("globalThis.isOld = true")
-    task.press_button("Reload page")
-    while task.page.evaluate("Boolean(globalThis.isOld) || document.readyState !== 'complete'"):
-        time.sleep(0.02)
-    task.perform("browser_press_key", key="a")
-    assert not task.server.of_type("takeover")

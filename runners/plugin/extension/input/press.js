@@ -1,9 +1,8 @@
 // Input on an element: what the page says before and after it (page/act.js).
-import { within } from "../clock.js";
 import { ActionFailed, ContextLost, elementNotFound, NavigatedAway } from "../failures.js";
+import { nextPress } from "../takeover/frame_ports.js";
 import { elementChanged } from "./locator.js";
 
-const REPORT_MS = 200; // for the report of a press from a page that is gone
 const LEAVING_MS = 500; // for an answer of a page that navigates away: it may never come
 const POINT_MESSAGES = {
   outside: "The point is outside of the page.",
@@ -19,9 +18,7 @@ export class PagePress {
 
   // Whether a press would hit the element, once the page has drawn a frame; throws NavigatedAway if it shows another document.
   async isReady() {
-    // The page answers it when it is pressed, so that the answer comes before a navigation.
-    this.report = this.interactor.run("pressReport");
-    this.report.catch(() => {});
+    this.report = nextPress(this.interactor.tab.id);
     let answer;
     try {
       answer = await this.interactor.run(this.command, { x: this.x, y: this.y });
@@ -36,10 +33,12 @@ export class PagePress {
   // if nobody knows.
   async isReceived() {
     try {
-      return (await this._answer("pressOutcome")).outcome === "hit";
+      const { outcome } = await this._answer("pressOutcome");
+      if (outcome !== "unseen") await this.report; // no later press may be taken for this one
+      return outcome === "hit";
     } catch (error) {
       if (!(error instanceof ContextLost)) throw error;
-      throw await this._wasReported() ? new NavigatedAway(true) : notReceived();
+      throw await this.report ? new NavigatedAway(true) : notReceived();
     }
   }
 
@@ -60,10 +59,6 @@ export class PagePress {
   _isGone() {
     const { tab } = this.interactor;
     return tab.isLeaving || tab.documents !== this.documents;
-  }
-
-  async _wasReported() {
-    return within(REPORT_MS, this.report).then(({ outcome }) => outcome === "hit", () => false);
   }
 
   _answer(command) {

@@ -29,6 +29,8 @@
       const isOwn = (event) => Boolean(this.overlay?.host) && event.target === this.overlay.host;
       this.watch = new globalThis.ContinuityInputWatch({ report: (event) => this.send({ type: "input", ...event }), isOwn });
       this.overlay = window === window.top ? this.newOverlay() : null;
+      // Called by page/act.js with whether a press hit its element, before the page can navigate because of it; null: no press.
+      globalThis.continuityReport = (isHit) => isHit !== null && this.send({ type: "pressed", isHit });
       this.isLossKnown = false;
       this.observer = new MutationObserver(() => this.restore());
       window.addEventListener("pageshow", (event) => event.persisted && this.connect()); // kept pages lose their connection

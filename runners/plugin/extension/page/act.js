@@ -949,7 +949,7 @@ const closedRoots = closedRootsAround(target);
 const isAllowed = (event, hit) => {
 if (PRESSES.has(event.type) && state.hit === null) {
 state.hit = activates(target, hit) && changeOfExpected() === null;
-globalThis.continuityReport?.();
+globalThis.continuityReport?.(state.hit);
 }
 if (!state.hit || event.type !== "click") return Boolean(state.hit);
 state.changed ??= changeOfExpected(); // by what the page did since the press
@@ -1007,7 +1007,7 @@ return pressOutcome();
 const clickOutcome = () => {
 const state = globalThis.continuityGuard;
 const { outcome } = pressOutcome();
-globalThis.continuityReport?.();
+globalThis.continuityReport?.(null);
 globalThis.continuityJudgedPoint = null;
 state?.end();
 if (state?.changed) return { outcome: "changed", changed: state.changed };

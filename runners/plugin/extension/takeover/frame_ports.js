@@ -1,5 +1,6 @@
 // The connections of the content scripts (overlay/frame.js), one for each frame of the tabs of tasks.
 const ports = new Map(); // tabId → Set of ports
+const presses = new Map(); // port → function that receives whether the next press in its document hits the element
 const questions = new Map(); // id → { port, answered }
 let lastQuestion = 0;
 
@@ -15,6 +16,7 @@ export function removePort(port) {
   const { id } = port.sender.tab;
   ports.get(id)?.delete(port);
   if (!ports.get(id)?.size) ports.delete(id);
+  receivePress(port, { isHit: false });
   for (const question of [...questions.values()]) if (question.port === port) question.answered();
 }
 
@@ -51,6 +53,19 @@ function ask(port, message) {
     questions.set(id, { port, answered });
     tell(port, { ...message, question: id });
   });
+}
+
+// Return a promise of whether the next press in a tab hits the element that it is meant for. A document reports its press
+// before its connection ends, so this is known also of one that the press left.
+export function nextPress(tabId) {
+  const port = portsOf(tabId).findLast(isTopFrame);
+  return port ? new Promise((resolve) => presses.set(port, resolve)) : Promise.resolve(false);
+}
+
+// Record what a document reports of a press.
+export function receivePress(port, { isHit }) {
+  presses.get(port)?.(isHit === true);
+  presses.delete(port);
 }
 
 // Record a frame's answer.

@@ -157,7 +157,7 @@ def test_a_page_that_shows_a_product_page_in_a_frame_gets_no_input(
 
 
 @pytest.mark.slow
-def test_a_window_that_shows_a_product_page_is_closed(
+def test_a_window_that_shows_a_product_page_is_neither_read_nor_used(
     reader: Reader, page_server: PageServer, product_server: PageServer
 ) -> None:
     page = start_on_markup(
@@ -165,7 +165,11 @@ def test_a_window_that_shows_a_product_page_is_closed(
     )
     page.click("B")
     assert page("screenshot")["url"] == page_server.url("/task")
-    assert len(reader.session.open_tabs()) == 1
+    tabs = dict(reader.call("browser_list_tabs").output or {})["tabs"]
+    (page.tab_id,) = [one["tabId"] for one in tabs if one["tabId"] != page.tab_id]
+    for name, args in (("observe", {}), ("screenshot", {}), ("click", {"xpath": "//button"})):
+        assert page.error(name, **args)["errorCode"] == "INVALID_TARGET"
+    assert input_count(product_server) == 0
 
 
 @pytest.mark.parametrize("alias", ["localhost", "127.1", "0x7f.1", "LOCALHOST", "x.localhost"])

@@ -25,7 +25,7 @@ async function performed(work, url, expectedOrigin) {
   const answers = {
     locate: { outcome: "ready", x: 1, y: 1, url, way: "text", match: { label: "Name" } }, clickOutcome: { outcome: "hit" },
     focusForKeys: { focus: "page", url }, shownValue: { value: "Ada" }, keysReady: { isReady: true },
-    pressReady: { isReady: true }, pointReady: { isReady: true }, pressOutcome: { outcome: "hit" }, pressReport: { outcome: "hit" },
+    pressReady: { isReady: true }, pointReady: { isReady: true }, pressOutcome: { outcome: "hit" },
   };
   const pages = { run: async (_, command) => {
     if (command !== "locate") seen.push(command);
