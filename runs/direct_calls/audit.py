@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import Error, transaction
 
 from artifacts.models import Artifact
 from artifacts.services import StoredBlob, artifact_rows
 from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import ToolCallRequest
+from decisions.database.faults import is_temporary
 from decisions.identity.principals import Principal
+from decisions.infra.threads import in_thread, run_to_completion
 from runners.gateway.request import RunnerTarget
 from runners.invocation.workspace_errors import FailedCall, failed_call
 from runners.models import ExecutionTarget
@@ -22,6 +25,8 @@ from runners.workspace.workspace import ProjectWorkspace
 from runs.direct_calls.idempotency import StoredOutcome, store_outcome
 from runs.lifecycle.call_records import snapshot_of
 from runs.lifecycle.in_flight_calls import finish_direct_call
+
+RETRY_S = 0.5
 
 
 @dataclass(slots=True)
@@ -70,7 +75,7 @@ def started_event(principal: Principal, admitted: AdmittedCall) -> AuditEvent:
     return audit_event("tool.called", principal, admitted.tool, audit_details(admitted))
 
 
-def record_end(
+async def record_end(
     principal: Principal,
     admitted: AdmittedCall,
     audited: Mapping[str, Any],
@@ -79,10 +84,38 @@ def record_end(
     """Record the end of a call: its audit event, its artifacts, and the outcome under its key.
     Commits.
 
+    It is recorded even if the caller has disconnected. While the database takes no writes, the
+    caller waits: the call was made, and no other process records its end while this one runs.
+
     Args:
         audited: as `audit_outcome` returns it.
         outcome: None if the call was interrupted, so that its outcome is unknown.
     """
+    await run_to_completion(_record_once_possible(principal, admitted, audited, outcome))
+
+
+async def _record_once_possible(
+    principal: Principal,
+    admitted: AdmittedCall,
+    audited: Mapping[str, Any],
+    outcome: StoredOutcome | None,
+) -> None:
+    while True:
+        try:
+            return await in_thread(_write_end, principal, admitted, audited, outcome)
+        except Error as error:
+            if not is_temporary(error):
+                raise
+        await asyncio.sleep(RETRY_S)
+
+
+def _write_end(
+    principal: Principal,
+    admitted: AdmittedCall,
+    audited: Mapping[str, Any],
+    outcome: StoredOutcome | None,
+) -> None:
+    """Write the end of a call; again, if it is unknown whether it was committed."""
     action = "tool.succeeded" if audited["ok"] else "tool.failed"
     blobs = [(blob, None) for blob in admitted.blobs]
     with transaction.atomic():
@@ -93,7 +126,8 @@ def record_end(
                     owner=admitted.request,
                     run_id=admitted.call_id,
                     ended_at=datetime.now(UTC),
-                )
+                ),
+                ignore_conflicts=True,
             )
         details = {**audit_details(admitted), **audited}
         finish_direct_call(admitted.call_id, audit_event(action, principal, admitted.tool, details))

@@ -100,8 +100,7 @@ async def call_tool(*, principal: Principal, request: DirectCallRequest) -> Dire
         )
     finally:
         audited["durationMs"] = int((time.monotonic() - started) * 1000)
-        # Shielded: the end is recorded even if the caller has disconnected.
-        await asyncio.shield(in_thread(record_end, principal, admitted, audited, outcome))
+        await record_end(principal, admitted, audited, outcome)
     raise_if_interrupted()
     if falls_back(result):
         return await _call_local_tool(principal, admitted, request, result)
@@ -267,7 +266,7 @@ async def _call_as_run(
         raise
     finally:
         audited |= {"runId": run_id, "durationMs": int((time.monotonic() - started) * 1000)}
-        await asyncio.shield(in_thread(record_end, principal, admitted, audited))
+        await record_end(principal, admitted, audited)
     if not ended.result.ok:
         raise call_failure(admitted.tool, ended.result)
     return DirectCallResult(ended.result.output or {}, admitted.call_id, run_id, ended.artifact_ids)

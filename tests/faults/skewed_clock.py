@@ -21,7 +21,10 @@ class SkewedDatetime(datetime):
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
         """Return the shifted time."""
         shift = Path(settings.CONTINUITY_HOME) / f"clock-{'-'.join(sys.argv[1:2])}"
-        seconds = float(shift.read_text()) if shift.exists() else 0.0
+        try:
+            seconds = float(shift.read_text() or 0)  # empty while it is written
+        except FileNotFoundError:
+            seconds = 0.0
         return datetime.now(tz) + timedelta(seconds=seconds)
 
 

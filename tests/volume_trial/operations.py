@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
+from django.http import HttpResponse
 from django.test import Client
 
 from decisions.audit.query import list_audit_entries
@@ -25,7 +26,7 @@ from runs.queries.runs import list_events
 from runs.queue.leases import Lease, claim_run
 from runs.scheduler.retention import delete_old_runs
 from runs.submission.services import submit_run
-from tests.volume_trial.generator import RARE, add_expired_runs
+from tests.volume_trial.generator import EVENTS_OF_RUN, RARE, add_expired_runs
 
 LARGE_TABLES = (
     "runs_run",
@@ -56,7 +57,9 @@ class Operations:
         )
         self._client.force_login(user)
         for _ in range(WAITING_RUNS):
-            self._run_id = self.submit()
+            self.submit()
+        own = Run.objects.filter(workspace_id=self._principal.workspace_id)
+        self._run_id = own.filter(last_seq=EVENTS_OF_RUN).latest("created_at").id
         self.claim()
         self.end()
         Sealer().seal_all()
@@ -76,7 +79,7 @@ class Operations:
             "events of a run": lambda: list_events(
                 principal=principal, run_id=self._run_id, after=0
             ),
-            "search": lambda: len(filters.apply(newest)[:51]),
+            "search": lambda: list(filters.apply(newest)[:51]),
             "page of a run": lambda: get(client, f"/admin/runs/run/{self._run_id}/change/"),
             "page of runs": lambda: get(client, "/admin/runs/run/"),
             "page of audit rows": lambda: get(client, "/admin/decisions/auditentry/"),
@@ -139,6 +142,17 @@ def get(client: Client, path: str) -> Any:
     return response
 
 
+def rows_of(answer: Any) -> int:
+    """Return how many rows an operation answered with or changed; 1 for what is no list."""
+    if isinstance(answer, HttpResponse):
+        return answer.content.count(b"<tr")
+    if isinstance(answer, dict):
+        answer = next(value for value in answer.values() if isinstance(value, list))
+    if isinstance(answer, list):
+        return len(answer)
+    return answer if isinstance(answer, int) else 1
+
+
 def no_op() -> None:
     """Prepare nothing."""
 
@@ -156,9 +170,9 @@ def sequential_scans() -> dict[str, int]:
         return dict(cursor.fetchall())
 
 
-def tables_scanned(operation: Callable[[], object]) -> list[str]:
-    """Return the large tables that an operation reads whole."""
+def tables_scanned(operation: Callable[[], object]) -> tuple[list[str], object]:
+    """Return the large tables that an operation reads whole, and its answer."""
     before = sequential_scans()
-    operation()
+    answer = operation()
     after = sequential_scans()
-    return [name for name in LARGE_TABLES if after[name] > before[name]]
+    return [name for name in LARGE_TABLES if after[name] > before[name]], answer

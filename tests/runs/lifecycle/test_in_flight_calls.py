@@ -14,12 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import InternalError
 
 from decisions.audit.record import AuditEvent
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
+from runs.direct_calls import audit
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
 from runs.journal import lease_expiry
@@ -267,6 +270,31 @@ def test_a_finished_direct_call_leaves_no_call_in_flight(
 
     asyncio.run(make_calls())
     assert [action for action, *_ in audited_calls()] == ["tool.called", "tool.succeeded"] * 2
+    assert not OpenCall.objects.exists()
+
+
+@pytest.mark.parametrize("was_committed", [False, True])
+def test_the_end_of_a_direct_call_is_recorded_once_the_database_takes_writes(
+    project: Path, principal: Principal, monkeypatch: pytest.MonkeyPatch, was_committed: bool
+) -> None:
+    write, errors = audit._write_end, ["25006", "57P01"]
+
+    def refuse() -> None:
+        if errors:
+            raise InternalError("refused") from psycopg.errors.lookup(errors.pop())()
+
+    def write_end(*args: Any) -> None:
+        if not was_committed:
+            refuse()
+        write(*args)
+        refuse()
+
+    monkeypatch.setattr(audit, "_write_end", write_end)
+    monkeypatch.setattr(audit, "RETRY_S", 0.01)
+    request = DirectCallRequest("write_to_file", PREVIEW, key="k")
+    answers = [asyncio.run(call_tool(principal=principal, request=request)) for _ in range(2)]
+    assert answers[0] == answers[1]
+    assert [action for action, *_ in audited_calls()] == ["tool.called", "tool.succeeded"]
     assert not OpenCall.objects.exists()
 
 
