@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import cycle
-from typing import Any
+from typing import Any, NamedTuple
 
-from runners.actions.judged import expected_element, judge_request
+from runners.actions.judged import (
+    ExpectedElement,
+    JudgedElement,
+    JudgeRequest,
+    expected_element,
+    judge_request,
+)
 from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed
 from runners.invocation.invoke import invoke
@@ -18,6 +24,7 @@ from runners.invocation.judge import judge_element
 from runners.tools.base import ToolCall, ToolContext
 from tests.support.browser.covering_frames import frame_url
 from tests.support.browser.moving_pages import (
+    CHANGES,
     HOSTILE,
     NEXT,
     ORDINARY,
@@ -27,6 +34,17 @@ from tests.support.browser.moving_pages import (
 from tests.support.browser.page_server import PageServer
 
 CLICKS_ON_A_PAGE = 12
+PAUSE = 0.5  # seconds in which an ordinary page moves, between the judging and the click
+RESET = "typeof reset === 'function' && (isOn = false, reset(), true)"
+Outcomes = Counter[tuple[str, str]]  # how often (kind of page, what became of the click)
+
+
+class MovingPage(NamedTuple):
+    """A page, what it does, and the element that is clicked."""
+
+    kind: str
+    url: str
+    xpath: str = "//*[@id='keep']"
 
 
 async def _no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
@@ -34,7 +52,7 @@ async def _no_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "f
 
 
 class Clicker:
-    """An agent with a tab of its own."""
+    """An agent with a tab of its own, in the worker's browser."""
 
     def __init__(self, session: OpenBrowserSession) -> None:
         self.session = session
@@ -51,24 +69,31 @@ class Clicker:
         async with self.session.run_tab() as tab:
             return await tab.page.evaluate(expression)
 
-    async def click(self, xpath: str, *, pause: float = 0.0, before: str = "0") -> str:
-        """Judge a button, evaluate `before`, and click it; return what became of it."""
+    async def click(self, xpath: str, *, pause: float = 0.0, before: str = "") -> str:
+        """Judge an element, evaluate `before`, and click it; return what became of it."""
         args: dict[str, Any] = {"tabId": self.tab_id, "xpath": xpath}
         request = judge_request("browser_click", args)
         assert request is not None
         try:
-            judged = await judge_element(request, self._context())
+            judged = await self.judge(request)
         except ToolFailed as failure:
             return f"not judged: {failure.details.get('reason')}"
         await asyncio.sleep(pause)
-        await self.evaluate(before)
-        expected = expected_element(request, judged, compares=True)
+        if before:
+            await self.evaluate(before)
+        error = await self.press(args, expected_element(request, judged, compares=True))
+        details = (error or {}).get("details", {})
+        return f"{details.get('effect')}: {details.get('reason')}" if error else "clicked"
+
+    async def judge(self, request: JudgeRequest) -> JudgedElement:
+        """Return what the page says of the element."""
+        return await judge_element(request, self._context())
+
+    async def press(self, args: dict[str, Any], expected: ExpectedElement) -> dict[str, Any] | None:
+        """Click the element that was judged; return the error, if any."""
         context = replace(self._context(), judged=expected)
         result = await invoke(ToolCall("browser_click", args), context)
-        if result.ok:
-            return "clicked"
-        details = (result.error or {}).get("details", {})
-        return f"{details.get('effect')}: {details.get('reason')}"
+        return None if result.ok else dict(result.error or {})
 
     def _context(self) -> ToolContext:
         return ToolContext(
@@ -81,43 +106,60 @@ class Clicker:
         )
 
 
-def hostile_urls(server: PageServer, victim: PageServer) -> Iterator[str]:
-    """Yield the addresses of hostile pages, again and again; every other frame is cross-site."""
+def hostile_pages(server: PageServer, victim: PageServer) -> Iterator[MovingPage]:
+    """Yield hostile pages, again and again; every other frame is cross-site."""
     server.add("/next", NEXT)
-    server.add("/wrong", "")
+    for change in CHANGES:
+        server.add(f"/wrong/{change.replace(' ', '_')}", "")
     hosts = cycle(["127.0.0.1", "localhost"])
     for number, (change, moment) in cycle(enumerate(HOSTILE)):
         page = hostile_page(change, moment, frame_url(victim, next(hosts)))
-        yield server.add(f"/hostile/{number}", page)
+        yield MovingPage(change, server.add(f"/hostile/{number}", page))
+
+
+def wrong_clicks(server: PageServer, victim: PageServer) -> Counter[str]:
+    """Return how often anything else was clicked, by kind; `frame` are those in other origins."""
+    hits = Counter({path: count for path, count in server.hits.items() if "/wrong/" in path})
+    return hits + Counter({"frame of another origin": victim.hits["/landed"]})
 
 
 async def click_hostile(
     clicker: Clicker,
-    urls: Iterator[str],
+    pages: Iterable[MovingPage],
     until: float,
     moves: int,
     *,
     clicks: int = CLICKS_ON_A_PAGE,
-) -> Counter[str]:
+) -> Outcomes:
     """Click on one hostile page after another; return how often what became of a click."""
-    outcomes: Counter[str] = Counter()
-    for url in urls:
-        await clicker.open(url)
+    outcomes: Outcomes = Counter()
+    for page in pages:
+        await clicker.open(page.url)
         for _ in range(clicks):
             if outcomes.total() >= moves or time.monotonic() > until:
                 return outcomes
-            if "/next" in await clicker.evaluate("location.pathname"):
-                break
-            await clicker.evaluate("isOn = false; reset()")
-            outcomes[await clicker.click("//button[@id='keep']", before="isOn = true")] += 1
+            if not await clicker.evaluate(RESET):
+                break  # the page has navigated
+            outcomes[page.kind, await clicker.click(page.xpath, before="isOn = true")] += 1
     return outcomes
 
 
-async def click_ordinary(clicker: Clicker, server: PageServer, *, every: int = 1) -> Counter[str]:
-    """Click once on every so many of the ordinary pages, half a second after the judging."""
-    outcomes: Counter[str] = Counter()
-    for number, (kind, speed) in enumerate(ORDINARY[::every]):
-        await clicker.open(server.add(f"/ordinary/{number}", ordinary_page(kind, speed)))
-        outcome = await clicker.click("//*[@id='buy']", pause=0.5)
-        outcomes[outcome if outcome == "clicked" else f"{kind} {speed}: {outcome}"] += 1
+def ordinary_pages(server: PageServer, *, every: int = 1) -> list[MovingPage]:
+    """Return every so many of the ordinary pages."""
+    return [
+        MovingPage(
+            f"{kind}, {speed} ms",
+            server.add(f"/ordinary/{number}", ordinary_page(kind, speed)),
+            "//*[@id='buy']",
+        )
+        for number, (kind, speed) in enumerate(ORDINARY[::every])
+    ]
+
+
+async def click_ordinary(clicker: Clicker, pages: Iterable[MovingPage]) -> Outcomes:
+    """Click once on each page, half a second after the judging."""
+    outcomes: Outcomes = Counter()
+    for page in pages:
+        await clicker.open(page.url)
+        outcomes[page.kind, await clicker.click(page.xpath, pause=PAUSE)] += 1
     return outcomes

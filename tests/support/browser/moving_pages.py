@@ -1,6 +1,6 @@
 """Pages that change at every moment of a click: hostile ones, and ordinary ones that only move.
 
-A hostile page has the button `Keep`; whatever else is clicked requests /wrong.
+A hostile page has the button `Keep`; whatever else is clicked requests /wrong/ and what it did.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CHANGES = {
     "cover": "wrong.style.left = '100px'; wrong.style.zIndex = 9",
     "frame": "frame.style.left = '80px'",
     "new frame": "box.append(newFrame())",
-    "rename": "keep.textContent = 'Delete'; form.action = '/wrong?form'",
+    "rename": "keep.textContent = 'Delete'; form.action = '/wrong/rename'",
     "navigate": "location.assign('/next')",
 }
 # When it does it.
@@ -30,7 +30,7 @@ MOMENTS = {
 }
 HOSTILE = list(product(CHANGES, MOMENTS))
 NEXT = """<!doctype html><title>Next</title><button style="position:fixed;inset:0;width:100%;
-height:100%" onclick="fetch('/wrong?next')">Delete</button>"""
+height:100%" onclick="fetch('/wrong/navigate')">Delete</button>"""
 _HOSTILE_PAGE = """<!doctype html><title>Hostile</title><style>
 button, iframe { position: absolute; left: 100px; top: 100px; width: 200px; height: 60px }
 #wrong, iframe { left: 5000px } iframe { z-index: 9; border: 0; opacity: .01 }
@@ -40,7 +40,7 @@ button, iframe { position: absolute; left: 100px; top: 100px; width: 200px; heig
 <iframe id=frame src="FRAME"></iframe><script>
 addEventListener("click", ({target}) => {
   const isWrong = target !== keep || keep.textContent !== "Keep";
-  if (isWrong) fetch("/wrong?CHANGE_NAME", {keepalive: true});
+  if (isWrong) fetch("/wrong/CHANGE_NAME", {keepalive: true});
 }, true);
 const newFrame = () => Object.assign(document.createElement("iframe"),
   {src: "FRAME", style: "left: 80px", className: "new"});
