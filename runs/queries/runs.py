@@ -10,7 +10,6 @@ from django.conf import settings
 from django.db.models import Q
 
 from artifacts.chunks import CHUNK_MAX
-from artifacts.selectors import artifact_ids_of
 from decisions.identity.principals import Principal
 from decisions.infra.clock import to_ms
 from decisions.next_actions import NextAction, next_action, next_actions_after
@@ -18,7 +17,7 @@ from runs.lifecycle.in_flight_calls import WORKER_LOST
 from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.slots import count_free_slots
 from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus, Task, TaskEvent
-from runs.queries.visibility import visible_run
+from runs.queries.visibility import visible_run, visible_run_with_artifacts
 
 Item = TypeVar("Item", bound=Mapping[str, Any])
 _LOGS: tuple[tuple[Any, str], ...] = ((RunEvent, "run_id"), (TaskEvent, "task_id"))
@@ -40,11 +39,21 @@ def get_run_and_seq(*, principal: Principal, run_id: str) -> tuple[dict[str, Any
         RunNotFound: As `visible_run`.
     """
     principal.require("runs:read")
-    run = visible_run(principal, run_id)
-    data = run_object(run, artifact_ids_of([run.id]).get(run.id, []))
+    run, artifact_ids = visible_run_with_artifacts(principal, run_id)
+    data = run_object(run, artifact_ids)
     if run.status == RunStatus.QUEUED:
         data["queue"] = _queue(run)
     return data, run.last_seq
+
+
+def get_run_row(*, principal: Principal, run_id: str) -> Run:
+    """Return the run's row, from which a caller can wait without reading the rest of it.
+
+    Raises:
+        RunNotFound: As `visible_run`.
+    """
+    principal.require("runs:read")
+    return visible_run(principal, run_id)
 
 
 def take_within_bytes(items: Iterable[Item], max_bytes: int | None) -> list[Item]:

@@ -115,6 +115,12 @@ class ChangeFeed:
                 reader.add(topic, ())
         self.poll_now.set()
 
+    def leave(self, reader: ChangeReader) -> None:
+        """Remove a reader; what waits is read again for the next one after the last."""
+        self.readers.discard(reader)
+        if not self.readers:
+            self._waiting = None
+
     def add(self, topic: str, row_id: str) -> None:
         """Report a changed row."""
         if type(topic) is str and type(row_id) is str:

@@ -1,5 +1,5 @@
 """The event hub of a web process: one Redis subscription, and one read of each run's new events for
-all of that run's readers.
+all of that run's readers. Without readers it makes no statement.
 
 The database is the source of truth. A Redis message only reports where a run's log ends; the hub
 then reads the new events once and puts them into every subscriber's queue. One query every
@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 POLL_S = 2.0
 RUNS_AT_ONCE = 100  # runs per query
 QUIET_S = 15.0  # after this long without a message the Redis connection is checked with a ping
+LINGER_S = 30.0  # the subscription is kept this long after the last reader left, for the next one
 RETRY_S = 1.0  # pause after a failure
 LONGEST_RETRY_S = 30.0  # the pause doubles up to this after each error of a loop
 FAULT_S = 60.0  # how long a failed loop is reported by /readyz
@@ -45,7 +47,9 @@ log = logging.getLogger(__name__)
 
 
 class Hub:
-    """The readers of one event loop. Its background tasks run only while there are readers."""
+    """The readers of one event loop. Its background tasks start with the first reader, and end
+    LINGER_S after the last one; that for the changes of the admin runs only while a page is open.
+    """
 
     def __init__(self) -> None:
         self._logs: dict[str, EventLog] = {}
@@ -53,7 +57,8 @@ class Hub:
         self._unread: dict[EventLog, None] = {}
         self._has_unread = asyncio.Event()
         self._poll_now = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._end: asyncio.TimerHandle | None = None
         self._is_closing = False
         self._failed_at: dict[str, float] = {}  # by loop, on the monotonic clock
         self._redis = Outage(
@@ -108,8 +113,10 @@ class Hub:
         try:
             yield reader
         finally:
-            self._changes.readers.discard(reader)
-            self._stop_if_unused()
+            self._changes.leave(reader)
+            if not self._changes.readers:
+                self._stop("changes")
+            self._end_if_unused()
 
     def close(self) -> None:
         """Signal every present and future reader to stop: the server is shutting down."""
@@ -118,6 +125,7 @@ class Hub:
             followed.close()
         for reader in self._changes.readers:
             reader.close()
+        self._end_if_unused()
 
     def _log_of(self, run_id: str) -> EventLog:
         followed = self._logs.get(run_id)
@@ -126,29 +134,44 @@ class Hub:
         return followed
 
     def _start(self, reader: Reader) -> None:
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
         if self._is_closing:
             reader.close()
-        elif not self._tasks:
-            loops = {
-                "notifications": self._subscribe_to_redis,
-                "poll": self._poll,
-                "read": self._read,
-                "changes": self._changes.poll,
-            }
-            self._tasks = [asyncio.create_task(self._supervise(*loop)) for loop in loops.items()]
+            return
+        loops = {
+            "notifications": self._subscribe_to_redis,
+            "poll": self._poll,
+            "read": self._read,
+        }
+        if self._changes.readers:
+            loops["changes"] = self._changes.poll
+        for name, loop in loops.items():
+            if name not in self._tasks:
+                self._tasks[name] = asyncio.create_task(self._supervise(name, loop))
 
     def _leave(self, followed: EventLog) -> None:
         if not followed.subscribers:
             self._unread.pop(followed, None)
         if not followed.has_followers and self._logs.get(followed.run_id) is followed:
             del self._logs[followed.run_id]
-        self._stop_if_unused()
+        self._end_if_unused()
 
-    def _stop_if_unused(self) -> None:
-        if not self._logs and not self._changes.readers:
-            for task in self._tasks:
+    def _end_if_unused(self) -> None:
+        """End the tasks later, at once while closing, if no reader is left."""
+        if not self._tasks or self._logs or self._changes.readers:
+            return
+        if self._is_closing:
+            self._stop(*self._tasks)
+        elif self._end is None:
+            end = partial(self._stop, *self._tasks)
+            self._end = asyncio.get_running_loop().call_later(LINGER_S, end)
+
+    def _stop(self, *names: str) -> None:
+        for name in names:
+            if (task := self._tasks.pop(name, None)) is not None:
                 task.cancel()
-            self._tasks = []
 
     def _mark_unread(self, followed: EventLog) -> None:
         if followed.subscribers:
@@ -225,7 +248,8 @@ class Hub:
             except TimeoutError:
                 pass
             self._poll_now.clear()
-            followed = list(self._logs.values())
+            if not (followed := list(self._logs.values())):
+                continue
             try:
                 seqs = await in_thread(runs.last_seqs, [one.run_id for one in followed])
             except Error as error:

@@ -52,31 +52,32 @@ async def wait_run(
     """
     until = time.monotonic() + wait_s
     awaited = _STOPS if progress is _no_progress else _STOPS | _STEPS
+    call = {"principal": principal, "run_id": run_id}
     async with get_hub().watch(run_id, awaited) as (log, watcher):
-        event_seq: int | None = None  # of the event that woke the watcher
-        while True:
-            run, seq = await _read_run(log, principal, run_id, event_seq)
-            if run["status"] in TERMINAL or (stops_at_waiting and "waitingFor" in run):
-                return run
+        row = await in_thread(partial(runs.get_run_row, **call))
+        run, seq = runs.run_object(row, []), row.last_seq
+        is_whole = False  # its artifacts, and its place in the queue, are read with the answer
+        while run["status"] not in TERMINAL and not (stops_at_waiting and "waitingFor" in run):
             left = until - time.monotonic()
             if watcher.is_closed or left <= 0:
-                return run
+                break
             watcher.mark_read(seq)
             steps = run["progress"]
             await progress(steps["doneSteps"], steps["totalSteps"], run["status"])
             event_seq = await watcher.wait(left)
+            if is_whole := event_seq is not None:
+                run, seq = await _read_run(log, principal, run_id, event_seq)
+        return run if is_whole else await in_thread(partial(runs.get_run, **call))
 
 
 async def _read_run(
-    log: EventLog, principal: Principal, run_id: str, event_seq: int | None
+    log: EventLog, principal: Principal, run_id: str, event_seq: int
 ) -> tuple[dict[str, Any], int]:
     """Read the run, once for all watchers that the same event woke."""
 
     async def read() -> tuple[dict[str, Any], int]:
         return await in_thread(runs.get_run_and_seq, principal=principal, run_id=run_id)
 
-    if event_seq is None:
-        return await read()
     run, seq = await log.read_once((principal.workspace_id, event_seq), read)
     return dict(run), seq
 

@@ -114,7 +114,7 @@ def test_a_defect_gets_its_code(
     def fail(**_: object) -> None:
         raise RuntimeError(f'{row.input["exception"]} in File "/srv/x.py": SELECT 1')
 
-    for read in ("get_run", "get_run_and_seq"):
+    for read in ("get_run", "get_run_row"):
         monkeypatch.setattr(runs, read, fail)
     response = api.get(path)
     check(response, row)

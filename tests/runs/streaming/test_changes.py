@@ -19,7 +19,10 @@ from decisions.infra.threads import in_thread
 from runs.admin import change_stream
 from runs.admin.change_stream import Viewer, stream_changes, viewer_of
 from runs.models import Run
+from runs.queries import runs as queries_runs
+from runs.streaming import changes, hub
 from runs.streaming.changes import IDS, ChangeReader
+from runs.streaming.long_poll import wait_run
 from runs.submission.services import cancel_run
 
 Submit = Callable[..., str]
@@ -164,3 +167,44 @@ def test_many_changes_of_a_topic_are_sent_as_any() -> None:
         reader.add("run", [f"run_{number}"])
     assert reader.take() == ({"run": None}, None)
     assert reader.take() == ({}, None)
+
+
+def test_changes_are_read_only_while_a_page_of_the_admin_is_open(
+    submit: Submit, principal: Principal, boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int | None] = []
+    monkeypatch.setattr(changes, "_rows_after", lambda last_id: reads.append(last_id) or [])
+    run_id = submit()
+
+    async def scenario() -> list[int]:
+        await wait_run(principal=principal, run_id=run_id, wait_s=0.2)
+        counts = [len(reads)]
+        async with aclosing(messages(ALL, boss)) as found:
+            await anext(found)
+            counts.append(len(reads))
+        monkeypatch.setattr(changes, "POLL_S", 0.01)
+        await wait_run(principal=principal, run_id=run_id, wait_s=0.2)
+        return [*counts, len(reads)]
+
+    before, opened, after = asyncio.run(scenario())
+    assert before == 0 < opened == after
+
+
+def test_an_event_hub_without_readers_makes_no_statement(
+    submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "POLL_S", 0.02)
+    polls: list[object] = []
+    last_seqs = queries_runs.last_seqs
+    monkeypatch.setattr(queries_runs, "last_seqs", lambda ids: polls.append(ids) or last_seqs(ids))
+    run_id = submit()
+
+    async def scenario() -> int:
+        await wait_run(principal=principal, run_id=run_id, wait_s=0.3)
+        await asyncio.sleep(0.1)  # the last query of the wait ends
+        count = len(polls)
+        await asyncio.sleep(0.3)
+        return count
+
+    count = asyncio.run(scenario())
+    assert count == len(polls) > 0

@@ -273,13 +273,16 @@ def test_the_end_of_a_run_is_read_once_for_all_waiting_callers(
     submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_id, reads = submit(), [0]
-    original = queries_runs.get_run_and_seq
 
-    def counting(**options: Any) -> Any:
-        reads[0] += 1
-        return original(**options)
+    def count(read: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(**options: Any) -> Any:
+            reads[0] += 1
+            return read(**options)
 
-    monkeypatch.setattr(queries_runs, "get_run_and_seq", counting)
+        return counting
+
+    for name in ("get_run_row", "get_run_and_seq"):
+        monkeypatch.setattr(queries_runs, name, count(getattr(queries_runs, name)))
 
     async def scenario() -> list[dict[str, Any]]:
         waiters = [

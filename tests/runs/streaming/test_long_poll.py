@@ -204,8 +204,9 @@ def test_hundreds_of_waiters_share_a_few_threads(submit: Submit, principal: Prin
 
 
 def test_no_asyncio_task_or_subscription_is_left_without_waiters(
-    submit: Submit, principal: Principal
+    submit: Submit, principal: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(hub, "LINGER_S", 0.05)
     run_id = submit()
 
     async def wait_and_cancel() -> tuple[int, int, int]:
