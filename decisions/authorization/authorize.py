@@ -20,7 +20,7 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
 from decisions.authorization.changes import current_basis, stored_basis, stored_renewals
 from decisions.authorization.genuine_answers import is_confirmed
-from decisions.authorization.policy import Verdict, current_policy
+from decisions.authorization.policy import CallerPolicy, Verdict, cached_policy, current_policy
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     check_showable,
@@ -162,6 +162,18 @@ class Authorization:
         )
 
 
+def allowed_if(call: ToolCallRequest) -> Precondition | None:
+    """Return the condition under which policy allows a new call without a confirmation, by the
+    rules that this process cached; None: `admit_call` has to decide. Takes no query.
+    """
+    policy = cached_policy(
+        principal_id=call.principal_id, tenant_id=call.tenant_id, workspace_id=call.workspace_id
+    )
+    verdict = _verdict(policy, call)
+    is_allowed = verdict.decision == "allow" and not call.may_have_confirmation
+    return policy.precondition if is_allowed else None
+
+
 def authorize(call: ToolCallRequest) -> Authorization:
     """Return the policy decision on a call and, where policy says confirm, its confirmation.
 
@@ -173,19 +185,22 @@ def authorize(call: ToolCallRequest) -> Authorization:
         tenant_id=call.tenant_id,
         workspace_id=call.workspace_id,
     )
-    verdict = policy.evaluate(
+    authorization = replace(
+        _with_confirmation(call, _verdict(policy, call)),
+        precondition=policy.precondition,
+        target_state=call.target_state,
+    )
+    return _denied_if_hidden(call, authorization)
+
+
+def _verdict(policy: CallerPolicy, call: ToolCallRequest) -> Verdict:
+    return policy.evaluate(
         call.tool,
         call.target_id,
         is_builtin=call.is_builtin,
         default=call.default,
         covers=call.covers,
     )
-    authorization = replace(
-        _with_confirmation(call, verdict),
-        precondition=policy.precondition,
-        target_state=call.target_state,
-    )
-    return _denied_if_hidden(call, authorization)
 
 
 def _denied_if_hidden(call: ToolCallRequest, authorization: Authorization) -> Authorization:

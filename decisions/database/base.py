@@ -20,7 +20,7 @@ from typing import Any
 import psycopg
 from django.db.backends.postgresql import base as postgresql
 from django.db.utils import DatabaseErrorWrapper
-from psycopg.pq import ConnStatus, TransactionStatus
+from psycopg.pq import ConnStatus, PipelineStatus, TransactionStatus
 
 from decisions.database.faults import NEW_CONNECTION, fault_of
 
@@ -89,6 +89,8 @@ def _is_open(connection: psycopg.Connection[Any]) -> bool:
     raw = connection.pgconn
     if raw.status != ConnStatus.OK or raw.transaction_status in _UNFINISHED:
         return False
+    if raw.pipeline_status != PipelineStatus.OFF:
+        return False  # an error left it between two statements
     try:
         for _ in range(READS):
             if not _is_readable(raw.socket):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import JSONField, Model
 
 if TYPE_CHECKING:
@@ -134,27 +134,96 @@ def _executed(
         raw.prepare_threshold = None
 
 
+@contextmanager
+def in_one_transaction() -> Iterator[None]:
+    """Run the prepared statements of the block in one transaction, without BEGIN and COMMIT.
+
+    The server commits at the end of the block, when it is told that no statement follows (Sync);
+    an exception in the block rolls back. The block must use this module only, and no savepoint. In
+    a transaction of the caller, and with TRANSACTION_POOLING, it is an ordinary one.
+    """
+    if connection.in_atomic_block or settings.TRANSACTION_POOLING:
+        with transaction.atomic():
+            yield
+        return
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    raw: Connection[Any] = connection.connection
+    try:
+        with connection.wrap_database_errors, raw.pipeline():
+            connection.in_atomic_block = True  # commit hooks wait, nothing reconnects or repeats
+            try:
+                yield
+            except BaseException:
+                _roll_back(raw)
+                raise
+            finally:
+                connection.in_atomic_block = False
+    except BaseException:
+        connection.run_on_commit = []
+        raise
+    connection.run_and_clear_commit_hooks()
+
+
+def _roll_back(raw: Connection[Any]) -> None:
+    """Roll back what a pipeline executed; after an error of a statement the server did so."""
+    from psycopg.pq import ConnStatus, PipelineStatus  # as in `_new_cursor`
+
+    if raw.pgconn.status == ConnStatus.OK and raw.pgconn.pipeline_status == PipelineStatus.ON:
+        raw.execute("ROLLBACK")
+
+
 def fetch_rows(model: type[ModelRow], statement: str, params: list[Any]) -> list[ModelRow]:
     """Run a statement that selects `columns_of(model)` and return the rows as model instances.
 
     Several times faster than a queryset, which compiles its SQL on every call.
     """
+    return [row for row, _ in fetch_rows_and_more(model, statement, params)]
+
+
+def fetch_rows_and_more(
+    model: type[ModelRow], statement: str, params: list[Any]
+) -> list[tuple[ModelRow, Sequence[Any]]]:
+    """Return the same with the columns that the statement selects after those of the model."""
     fields = model._meta.concrete_fields
     names = [field.attname for field in fields]
     is_json = [isinstance(field, JSONField) for field in fields]
     # Not on the thread's cursor, which would keep the rows in memory.
     with _executed(statement, params, _new_cursor) as cursor:
         found = cursor.fetchall()
+    size = len(fields)
+    return [
+        (
+            model.from_db(
+                "default",
+                names,
+                [
+                    orjson.loads(value) if json and value is not None else value
+                    for json, value in zip(is_json, row[:size], strict=True)
+                ],
+            ),
+            row[size:],
+        )
+        for row in found
+    ]
+
+
+def rows_of_json(model: type[ModelRow], text: str) -> list[ModelRow]:
+    """Return the rows that a statement selected as one JSON list of objects."""
+    fields = model._meta.concrete_fields
+    names = [field.attname for field in fields]
     return [
         model.from_db(
             "default",
             names,
             [
-                orjson.loads(value) if json and value is not None else value
-                for json, value in zip(is_json, row, strict=True)
+                record[field.column]
+                if isinstance(field, JSONField)
+                else field.to_python(record[field.column])
+                for field in fields
             ],
         )
-        for row in found
+        for record in orjson.loads(text)
     ]
 
 

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from django.db import connection, transaction
 
 from decisions.audit.record import AuditEvent
 from decisions.database.repeat import repeat_after_conflict
+from decisions.infra.preconditions import Precondition
 from runs.events.notify import publish_after_commit
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.lifecycle.in_flight_calls import abort_calls
@@ -59,14 +61,22 @@ def _write_dependents(change: Transition) -> None:
         run_of_task_changed.send(Run, change=change)
 
 
-def insert_run(run: Run, steps: list[RunStep], event: NewEvent, audit_event: AuditEvent) -> None:
+def insert_run(
+    run: Run,
+    steps: list[RunStep],
+    event: NewEvent,
+    audit_event: AuditEvent,
+    preconditions: Sequence[Precondition] = (),
+) -> bool:
     """Insert a new run with its steps, first event and audit event, in the caller's transaction or
-    one of its own.
+    one of its own; False where a precondition does not hold: then nothing was written.
     """
-    writes = writes_of_new_run(run, steps, event, audit_event)
-    repeat_after_conflict(lambda: _write(writes))
+    writes = writes_of_new_run(run, steps, event, audit_event, preconditions)
+    if repeat_after_conflict(lambda: _write(writes)) is None:
+        return False
     # Only lists of runs have readers by now: the run's id is not known outside this transaction.
     publish_after_commit(run.id, 1, [event.type])
+    return True
 
 
 def _write(writes: Writes) -> int | None:

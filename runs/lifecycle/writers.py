@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from django.db import connection, transaction
 
-from decisions.infra.preconditions import all_hold
+from decisions.infra.preconditions import Precondition, all_hold
 from decisions.infra.prepared_statements import SqlStatement
 from runs.lifecycle.writes import InsertRows, Sql, UpdateSteps, Writes
 
@@ -25,9 +25,7 @@ def write_in_one_statement(writes: Writes) -> int | None:
     statement, start = SqlStatement(), writes.call_start
     _add_run(statement, writes)
     if start is not None:
-        wheres = " AND ".join(known.sql for known in start.preconditions)
-        params = [param for known in start.preconditions for param in known.params]
-        statement.add("may", f"SELECT r.id FROM r WHERE {wheres}", *params)  # noqa: S608
+        _add_if_all_hold(statement, "may", "r.id FROM r", start.preconditions)
     for number, write in enumerate(writes.others):
         name = f"w{number}"
         if isinstance(write, InsertRows):
@@ -45,11 +43,21 @@ def write_in_one_statement(writes: Writes) -> int | None:
     return int(row[0])
 
 
+def _add_if_all_hold(
+    statement: SqlStatement, name: str, selected: str, preconditions: Sequence[Precondition]
+) -> None:
+    """Add a part that has rows only if the preconditions hold."""
+    wheres = " AND ".join(known.sql for known in preconditions) or "true"
+    params = [param for known in preconditions for param in known.params]
+    statement.add(name, f"SELECT {selected} WHERE {wheres}", *params)
+
+
 def _add_run(statement: SqlStatement, writes: Writes) -> None:
     """Add `r`, the write of the run's row, which comes before all others: it locks the row."""
     returning = "RETURNING id, last_seq, status"
     if isinstance(writes.run, InsertRows):
-        statement.insert("r", writes.run.rows, source="(SELECT 1) one", tail=returning)
+        _add_if_all_hold(statement, "admitted", "1", writes.preconditions)
+        statement.insert("r", writes.run.rows, source="admitted", tail=returning)
         return
     assignments, condition = writes.run
     where, params = condition.text, _adapted(condition.params)
@@ -103,6 +111,8 @@ def write_in_sequence(writes: Writes) -> int | None:
 
 
 def _write_run(writes: Writes) -> int | None:
+    if not all_hold(writes.preconditions):
+        return None
     if isinstance(writes.run, InsertRows):
         _insert(writes.run, 0, with_call=False)
         return 0

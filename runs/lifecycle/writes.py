@@ -18,6 +18,7 @@ from django.db.models import Model
 from artifacts.services import artifact_rows, expiry_of
 from decisions.audit.record import AuditEvent, entry_for
 from decisions.identity.authority import subscribers_of
+from decisions.infra.preconditions import Precondition
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import CallStart
 from runs.lifecycle.step_rows import new_rows
@@ -79,6 +80,7 @@ class Writes:
         run: the new run, or the columns to set and the condition that its row must meet.
         free_slot: selects the slot that the run takes; without one nothing is written.
         call_start: the call whose rows are inserted if its preconditions hold.
+        preconditions: of a new run: nothing is written if one does not hold.
     """
 
     run_id: str
@@ -86,16 +88,22 @@ class Writes:
     others: Sequence[Sql | InsertRows | UpdateSteps]
     free_slot: Sql | None = None
     call_start: CallStart | None = None
+    preconditions: Sequence[Precondition] = ()
 
 
 def writes_of_new_run(
-    run: Run, steps: Sequence[RunStep], event: NewEvent, audit_event: AuditEvent
+    run: Run,
+    steps: Sequence[RunStep],
+    event: NewEvent,
+    audit_event: AuditEvent,
+    preconditions: Sequence[Precondition],
 ) -> Writes:
     """Return what a submit writes."""
     first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
     terms = RunTerms(run_id=run.id, terms=terms_of(run))
     groups: list[Sequence[Model]] = [steps, [first], [entry_for(audit_event)], [terms]]
-    return Writes(run.id, InsertRows([run]), [InsertRows(rows) for rows in groups if rows])
+    others = [InsertRows(rows) for rows in groups if rows]
+    return Writes(run.id, InsertRows([run]), others, preconditions=preconditions)
 
 
 def writes_of(change: Transition, now: datetime) -> Writes:

@@ -73,8 +73,10 @@ class Run(models.Model):
             (`runs.search.sites`); else empty.
         again_of: the run that a person submitted again as this one, perhaps with other inputs.
         hidden_at: when it passed RUN_TTL_MS: from then on only the admin shows it.
+        others_wait: of a run chosen to be claimed, not stored: false if no other run waited then.
     """
 
+    others_wait = True
     id = models.CharField(primary_key=True, max_length=64)
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)

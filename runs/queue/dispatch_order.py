@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
 
 from decisions.infra import prepared_statements
-from runs.models import Run
+from runs.models import Run, RunStep
 from runs.queue.eligibility import served_sql
 
 # The condition of the index run_waiting: one probe finds the first run of each workspace, however
@@ -55,7 +57,8 @@ _NEXT = f"""{WAITING_WORKSPACES}
         SELECT id FROM ({_IN_ORDER} LIMIT 1) first_of_all)"""  # noqa: S608
 # The next runs in the order in which claims one after the other would take them: each run of a
 # workspace counts as running for the later ones. The first that no other transaction has locked is
-# locked and returned; where all are locked, the first.
+# locked and returned; where all are locked, the first. With it its steps, if no worker claimed it
+# before: only then a write since the statement's snapshot cannot have changed them.
 LOCKED_AT_ONCE = 20
 _FIRST_FEW = _FIRST.replace("LIMIT 1", f"LIMIT {LOCKED_AT_ONCE}")
 _OWN = "turn.ready AND turn.lease_owner IS NULL AND turn.status IN ('queued', 'running')"
@@ -70,11 +73,18 @@ _LOCK = f"""{WAITING_WORKSPACES},
         FROM ahead ORDER BY place LIMIT {LOCKED_AT_ONCE}),
     locked AS MATERIALIZED (
         SELECT COLUMNS FROM candidates JOIN runs_run turn ON turn.id = candidates.id
-        WHERE {_OWN} ORDER BY candidates.place LIMIT 1 FOR NO KEY UPDATE OF turn SKIP LOCKED)
-    SELECT * FROM locked UNION ALL
-    SELECT COLUMNS FROM runs_run turn
-    WHERE NOT EXISTS (SELECT 1 FROM locked)
-      AND turn.id = (SELECT id FROM candidates WHERE place = 1)"""  # noqa: S608
+        WHERE {_OWN} ORDER BY candidates.place LIMIT 1 FOR NO KEY UPDATE OF turn SKIP LOCKED),
+    found AS (
+        SELECT * FROM locked UNION ALL
+        SELECT COLUMNS FROM runs_run turn
+        WHERE NOT EXISTS (SELECT 1 FROM locked)
+          AND turn.id = (SELECT id FROM candidates WHERE place = 1))
+    SELECT found.*,
+        CASE WHEN found.epoch = 0 THEN (
+            SELECT json_agg(s ORDER BY s.index)::text FROM runs_runstep s
+            WHERE s.run_id = found.id) END,
+        (SELECT COUNT(*) FROM candidates) > 1
+    FROM found"""  # noqa: S608
 
 
 def next_run(worker_id: str, *, of_any: bool = False, lock: bool = False) -> Run | None:
@@ -87,7 +97,8 @@ def next_run(worker_id: str, *, of_any: bool = False, lock: bool = False) -> Run
 
     With `lock`, on PostgreSQL: runs that other transactions have locked are skipped, and the
     returned one is locked until the caller's transaction ends. If the next LOCKED_AT_ONCE runs are
-    all locked, the first of them is returned without a lock.
+    all locked, the first of them is returned without a lock. The steps of a run that was never
+    claimed are read with it (`Run.steps`), and whether other runs wait (`Run.others_wait`).
     """
     where, ours = ("1 = 1", []) if of_any else served_sql()
     served = [*ours, worker_id, worker_id]
@@ -95,8 +106,20 @@ def next_run(worker_id: str, *, of_any: bool = False, lock: bool = False) -> Run
     if connection.vendor != "postgresql":
         return next(iter(Run.objects.raw(_query(_NEXT, _BY_ID, where), params)), None)
     query = _query(_LOCK if lock else _NEXT, _LATERAL, where)
-    found = prepared_statements.fetch_rows(Run, query, [*params, *served] if lock else params)
-    return found[0] if found else None
+    if not lock:
+        return next(iter(prepared_statements.fetch_rows(Run, query, params)), None)
+    found = prepared_statements.fetch_rows_and_more(Run, query, [*params, *served])
+    return _with_more(*found[0]) if found else None
+
+
+def _with_more(run: Run, more: Sequence[Any]) -> Run:
+    """Give the run its steps, as prefetched rows, and `others_wait`."""
+    rows, run.others_wait = more
+    if rows is not None:
+        steps = run.steps.all()
+        steps._result_cache = prepared_statements.rows_of_json(RunStep, rows)
+        vars(run)["_prefetched_objects_cache"] = {"steps": steps}
+    return run
 
 
 @cache

@@ -7,7 +7,6 @@ Claim and release are compare-and-set UPDATEs on the run's row, so two workers a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,14 +93,17 @@ def _claim_next(
     worker_id: str, read_claimed_steps: Callable[[Run], ClaimedSteps]
 ) -> tuple[Run | None, Lease | None]:
     """Return the next run, and its lease where this worker got it."""
-    locks = connection.vendor == "postgresql"
-    with transaction.atomic() if locks else nullcontext():
-        run = next_run(worker_id, lock=locks)
+    if connection.vendor != "postgresql":
+        run = next_run(worker_id, lock=False)
+        return run, None if run is None else _lease(run, worker_id, read_claimed_steps(run))
+    with prepared_statements.in_one_transaction():
+        run = next_run(worker_id, lock=True)
         if run is None:
             return None, None
-        if run.owns_session or not locks:
+        if run.owns_session and run.task_id is None:
             return run, _lease(run, worker_id, read_claimed_steps(run))
-    # The lock of the run ended: a named session is locked before its run (docs/run-lifecycle.md).
+    # The lock of the run ended: a named session is locked before its run (docs/run-lifecycle.md),
+    # and the claim of a task's run is more than one statement.
     return run, _lease(run, worker_id, read_claimed_steps(run))
 
 
@@ -202,7 +204,10 @@ def read_journal(run: Run) -> list[RunStep]:
 
     A started `once` step may have had its effect: it is returned as it is, and the engine fails it.
     """
-    if connection.vendor == "postgresql":
+    read_before: dict[str, Any] = vars(run).pop("_prefetched_objects_cache", {})
+    if "steps" in read_before:  # with the run (`next_run`)
+        steps = list(read_before["steps"])
+    elif connection.vendor == "postgresql":
         columns = prepared_statements.columns_of(RunStep, "s")
         query = f"SELECT {columns} FROM runs_runstep s WHERE run_id = %s ORDER BY index"  # noqa: S608
         steps = prepared_statements.fetch_rows(RunStep, query, [run.id])

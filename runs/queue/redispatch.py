@@ -1,7 +1,8 @@
 """Redispatch: while this worker executes runs, wake another one for the next run that waits.
 
 The wake-ups of a burst of submits are deduplicated (`runs.queue.wakeups`), so after a claim
-more runs may wait without a message of their own.
+more runs may wait without a message of their own. They waited already when the run was chosen
+(`Run.others_wait`): a later submit finds no mark of an undelivered wake-up and sends its own.
 """
 
 from __future__ import annotations

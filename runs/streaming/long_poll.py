@@ -52,9 +52,8 @@ async def wait_run(
     """
     until = time.monotonic() + wait_s
     awaited = _STOPS if progress is _no_progress else _STOPS | _STEPS
-    call = {"principal": principal, "run_id": run_id}
     async with get_hub().watch(run_id, awaited) as (log, watcher):
-        row = await in_thread(partial(runs.get_run_row, **call))
+        row = await in_thread(runs.get_run_row, principal=principal, run_id=run_id)
         run, seq = runs.run_object(row, []), row.last_seq
         is_whole = False  # its artifacts, and its place in the queue, are read with the answer
         while run["status"] not in TERMINAL and not (stops_at_waiting and "waitingFor" in run):
@@ -67,7 +66,9 @@ async def wait_run(
             event_seq = await watcher.wait(left)
             if is_whole := event_seq is not None:
                 run, seq = await _read_run(log, principal, run_id, event_seq)
-        return run if is_whole else await in_thread(partial(runs.get_run, **call))
+        if is_whole:
+            return run
+        return await in_thread(runs.get_run, principal=principal, run_id=run_id)
 
 
 async def _read_run(

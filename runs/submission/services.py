@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,12 +11,18 @@ from typing import Any
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent
-from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
+from decisions.authorization.authorize import (
+    admit_call,
+    allowed_if,
+    tool_call_request,
+    use_approval,
+)
 from decisions.authorization.confirmations import withdraw
 from decisions.errors import RunNotFound
 from decisions.identity.authority import acting_on, seen_by
 from decisions.identity.principals import Principal
 from decisions.infra.ids import new_id
+from decisions.infra.preconditions import Precondition
 from decisions.models import Confirmation
 from decisions.security.masking import input_masker
 from runs.failpoints import hit
@@ -90,12 +96,28 @@ def submit_run(
     check_webhook_option(principal, options.get("webhookId"))
     first = find_key_holder(submission)
     if first is None:  # a repeated submit needs no second authorization
+        if direct_call is None and message is None:
+            run = _new_run(submission, again_of=again_of)
+            if _write_if_allowed(run, submission):
+                return answer_submit(run, is_auto_mode=is_auto_mode)
         submission, approval = _admitted(submission, direct_call, message.key if message else "")
         run = _new_run(submission, again_of=again_of)
         first = _write_once(run, submission, approval, direct_call, message)
         if first is None:
             return answer_submit(run, is_auto_mode=is_auto_mode)
     return answer_key_holder(first, submission, is_auto_mode=is_auto_mode)
+
+
+def _write_if_allowed(run: Run, submission: Submission) -> bool:
+    """Write a run that policy allows by the cached rules, and test in the same statement that they
+    still hold; False: nothing was written, and policy has to be evaluated.
+
+    Only a submit that writes nothing else: a key, secret inputs or a new session.
+    """
+    if submission.key is not None or submission.secrets or submission.creates_session:
+        return False
+    allowed = allowed_if(submission_request(submission, key=""))
+    return allowed is not None and _write(run, submission, [allowed])
 
 
 def _admitted(
@@ -171,9 +193,10 @@ def _new_run(
     )
 
 
-def _write(run: Run, submission: Submission) -> None:
+def _write(run: Run, submission: Submission, preconditions: Sequence[Precondition] = ()) -> bool:
     """Write the run with its steps, session, secrets, event and audit event, in the caller's
-    transaction or one of its own, and send its wake-up after the commit.
+    transaction or one of its own, and send its wake-up after the commit; False where a precondition
+    does not hold: then nothing was written.
     """
     masker = input_masker(submission.inputs, submission.secrets.values())
     steps = [new_row(run, index, step, masker) for index, step in enumerate(submission.plan)]
@@ -192,11 +215,13 @@ def _write(run: Run, submission: Submission) -> None:
             transactions.enter_context(transaction.atomic())
         if submission.creates_session and submission.session is not None:
             sessions.insert_session(submission.session, actor=run.principal_id, run_id=run.id)
-        insert_run(run, steps, queued, audit_event)
+        if not insert_run(run, steps, queued, audit_event, preconditions):
+            return False
         if submission.secrets:
             sealed_row(run.id, submission.secrets, submission.plan).save(force_insert=True)
     if run.ready:
         wakeups.send_after_commit(run)
+    return True
 
 
 def cancel_run(*, principal: Principal, run_id: str, reason: str = "") -> dict[str, Any]:

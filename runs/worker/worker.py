@@ -253,7 +253,8 @@ class WorkerProcess:
             self._active.add(execution)
         if self.draining:
             execution.interrupt("draining")
-        if not execution.lease.is_helper:
+        lease = execution.lease
+        if not lease.is_helper and (lease.run.others_wait or serves_some_only()):
             self._redispatcher.run_claimed()
         try:
             yield

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from runs.queue.dispatch_order import next_run
 from runs.scheduler.retention import delete_old_runs
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import event_types
+from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.waiting import wait_until
 
 pytest_plugins = ["tests.support.runs.task_fixtures"]
@@ -248,9 +250,9 @@ def test_a_run_held_back_since_it_was_chosen_is_not_claimed(
     task_id = make_task("say hi")
 
     def take_over_once_chosen(worker_id: str, *, lock: bool) -> Run | None:
-        chosen = next_run(worker_id, lock=lock)
+        chosen = next_run(worker_id, lock=False)
         if chosen is not None:
-            take_over_task(principal=principal, task_id=task_id)
+            at_once([partial(take_over_task, principal=principal, task_id=task_id)])
         return chosen
 
     monkeypatch.setattr(leases, "next_run", take_over_once_chosen)

@@ -203,7 +203,8 @@ def test_no_part_of_the_query_reads_the_slots_for_each_workspace(
             plans.append(cursor.fetchone()[0][0]["Plan"])
         return []
 
-    monkeypatch.setattr(prepared_statements, "fetch_rows", explain)
+    for read in ("fetch_rows", "fetch_rows_and_more"):
+        monkeypatch.setattr(prepared_statements, read, explain)
     with transaction.atomic():
         queue_order.next_run(worker, lock=lock)
     rows = [node["Actual Rows"] * node["Actual Loops"] for node in nodes_of(plans[0])]
@@ -253,9 +254,9 @@ def test_a_cancel_just_before_the_lease_does_not_hide_the_next_run(
     original = queue_order.next_run
 
     def next_run(worker_id: str, *, lock: bool) -> Run | None:
-        found = original(worker_id, lock=lock)
+        found = original(worker_id, lock=False)  # so that it can be canceled meanwhile
         if found is not None and found.id == first.id:
-            cancel_run(principal=principal, run_id=first.id)
+            at_once([partial(cancel_run, principal=principal, run_id=first.id)])
         return found
 
     monkeypatch.setattr(leases, "next_run", next_run)
@@ -344,3 +345,31 @@ def test_a_run_that_was_leased_since_it_was_chosen_is_not_claimed(
     assert not lease_run(chosen, worker_id="late")
     run = Run.objects.get()
     assert (run.epoch, run.lease_owner) == (4, None)
+
+
+@needs_row_locks
+def test_the_steps_of_a_run_that_was_claimed_before_are_read_once_it_is_locked(
+    submit: Callable[..., str], worker: str
+) -> None:
+    """They may have changed since the statement that chose the run began."""
+    submit()
+    with transaction.atomic():
+        run = queue_order.next_run(worker, lock=True)
+    assert run is not None
+    assert "steps" in vars(run)["_prefetched_objects_cache"]
+    assert [step.name for step in leases.read_journal(run)] == ["do ok"]
+    lease = take(worker)
+    assert lease is not None
+    assert leases.release_lease(lease, reason="test", active_ms=0)
+    with transaction.atomic():
+        run = queue_order.next_run(worker, lock=True)
+    assert run is not None
+    assert "_prefetched_objects_cache" not in vars(run)
+
+
+@needs_row_locks
+def test_a_claim_finds_out_whether_other_runs_wait(make_run: MakeRun, worker: str) -> None:
+    for n in range(2):
+        make_run(created_at=at(n))
+    claims = [take(worker), take(worker)]
+    assert [lease.run.others_wait for lease in claims if lease] == [True, False]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -173,7 +173,12 @@ def test_changes_are_read_only_while_a_page_of_the_admin_is_open(
     submit: Submit, principal: Principal, boss: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[int | None] = []
-    monkeypatch.setattr(changes, "_rows_after", lambda last_id: reads.append(last_id) or [])
+
+    def read(last_id: int | None) -> list[tuple[int, str, str]]:
+        reads.append(last_id)
+        return []
+
+    monkeypatch.setattr(changes, "_rows_after", read)
     run_id = submit()
 
     async def scenario() -> list[int]:
@@ -196,7 +201,12 @@ def test_an_event_hub_without_readers_makes_no_statement(
     monkeypatch.setattr(hub, "POLL_S", 0.02)
     polls: list[object] = []
     last_seqs = queries_runs.last_seqs
-    monkeypatch.setattr(queries_runs, "last_seqs", lambda ids: polls.append(ids) or last_seqs(ids))
+
+    def poll(ids: Sequence[str]) -> dict[str, int]:
+        polls.append(ids)
+        return last_seqs(ids)
+
+    monkeypatch.setattr(queries_runs, "last_seqs", poll)
     run_id = submit()
 
     async def scenario() -> int:

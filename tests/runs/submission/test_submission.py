@@ -10,9 +10,12 @@ from django.db import DatabaseError, connection
 from django.test import override_settings
 
 from decisions.audit.record import is_genuine
+from decisions.authorization.policy import SUBMIT
+from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.errors import (
     Forbidden,
     InvalidInput,
+    PolicyDenied,
     Refused,
     SessionNotFound,
     TemplateNotFound,
@@ -265,3 +268,12 @@ def test_an_unknown_template_is_answered_with_the_existing_ones(principal: Princ
     with pytest.raises(TemplateNotFound) as found:
         submit_run(principal=principal, template_id="search_extrac", inputs={}, options={})
     assert "search_extract" in found.value.as_dict()["details"]["templateIds"]
+
+
+def test_a_rule_that_this_process_has_not_read_applies_to_its_next_submit(submit: Submit) -> None:
+    submit()
+    # As another process creates it: this one keeps the rules that it has read.
+    create_rule(RuleFields("deny", tool=SUBMIT, reason="not now"), actor="test")
+    with pytest.raises(PolicyDenied):
+        submit()
+    assert Run.objects.count() == 1
