@@ -47,28 +47,41 @@ def test_a_lock_is_held_until_the_last_statement() -> None:
 
 
 def test_an_exception_between_two_statements_rolls_the_first_one_back() -> None:
-    with pytest.raises(KeyError), in_one_transaction():
+    @in_one_transaction()
+    def fail() -> None:
         execute_prepared(SLOT, ["w1"])
         raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert owner() is None
 
 
 def test_an_error_of_a_statement_rolls_back_and_runs_no_hook() -> None:
     seen: list[str] = []
-    with pytest.raises(DataError), in_one_transaction():
+
+    @in_one_transaction()
+    def fail() -> None:
         execute_prepared(SLOT, ["w1"])
         transaction.on_commit(lambda: seen.append("hook"))
         execute_prepared("SELECT 1 / %s::int", [0])
+
+    with pytest.raises(DataError):
+        fail()
     assert (owner(), seen) == (None, [])
     assert execute_prepared(SLOT, ["w2"]) == ("w2",)  # the connection is as before
 
 
 def test_a_connection_that_breaks_between_two_statements_is_replaced() -> None:
-    with pytest.raises(OperationalError), in_one_transaction():
+    @in_one_transaction()
+    def break_connection() -> None:
         row = execute_prepared("SELECT pg_backend_pid()", [])
         assert row is not None
         execute_prepared(SLOT, ["w1"])
         of_other(f"SELECT pg_terminate_backend({int(row[0])}, 5000)")
         execute_prepared("SELECT 1", [])
+
+    with pytest.raises(OperationalError):
+        break_connection()
     assert owner() is None
     assert execute_prepared(SLOT, ["w2"]) == ("w2",)
