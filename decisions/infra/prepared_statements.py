@@ -176,8 +176,11 @@ def _roll_back(raw: Connection[Any]) -> None:
 def fetch_rows(model: type[ModelRow], statement: str, params: list[Any]) -> list[ModelRow]:
     """Run a statement that selects `columns_of(model)` and return the rows as model instances.
 
-    Several times faster than a queryset, which compiles its SQL on every call.
+    Several times faster than a queryset, which compiles its SQL on every call. On SQLite, which
+    prepares nothing and stores times and JSON as texts, it is a raw queryset.
     """
+    if connection.vendor != "postgresql":
+        return list(model._default_manager.raw(statement, params))
     return [row for row, _ in fetch_rows_and_more(model, statement, params)]
 
 

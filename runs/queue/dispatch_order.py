@@ -103,9 +103,8 @@ def next_run(worker_id: str, *, of_any: bool = False, lock: bool = False) -> Run
     where, ours = ("1 = 1", []) if of_any else served_sql()
     served = [*ours, worker_id, worker_id]
     params = [*served, settings.MAX_CONCURRENT_RUNS]
-    if connection.vendor != "postgresql":
-        return next(iter(Run.objects.raw(_query(_NEXT, _BY_ID, where), params)), None)
-    query = _query(_LOCK if lock else _NEXT, _LATERAL, where)
+    first_of_each = _LATERAL if connection.vendor == "postgresql" else _BY_ID
+    query = _query(_LOCK if lock else _NEXT, first_of_each, where)
     if not lock:
         return next(iter(prepared_statements.fetch_rows(Run, query, params)), None)
     found = prepared_statements.fetch_rows_and_more(Run, query, [*params, *served])

@@ -8,11 +8,8 @@ may have steps that it does not know.
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import reduce
-from operator import or_
 
 from django.conf import settings
-from django.db.models import Q
 
 from runs.task_templates.base import TaskTemplate
 from runs.task_templates.registry import list_templates
@@ -51,16 +48,6 @@ def served_sql() -> tuple[str, list[str]]:
         parts.append(f"template_id IN ({', '.join(['%s'] * len(ids))}) AND ({versions})")
         params += [*ids, *(f"{number}.%" for number in range(major + 1))]
     return " OR ".join(parts) or "1 = 0", params
-
-
-def served_q() -> Q:
-    """Return the same condition for the ORM."""
-    parts = [
-        Q(template_id__in=ids)
-        & reduce(or_, (Q(template_version__startswith=f"{n}.") for n in range(major + 1)))
-        for major, ids in _by_major().items()
-    ]
-    return reduce(or_, parts, Q(pk__in=[]))
 
 
 def _by_major() -> dict[int, list[str]]:

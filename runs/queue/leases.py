@@ -207,12 +207,10 @@ def read_journal(run: Run) -> list[RunStep]:
     read_before: dict[str, Any] = vars(run).pop("_prefetched_objects_cache", {})
     if "steps" in read_before:  # with the run (`next_run`)
         steps = list(read_before["steps"])
-    elif connection.vendor == "postgresql":
-        columns = prepared_statements.columns_of(RunStep, "s")
-        query = f"SELECT {columns} FROM runs_runstep s WHERE run_id = %s ORDER BY index"  # noqa: S608
-        steps = prepared_statements.fetch_rows(RunStep, query, [run.id])
     else:
-        steps = list(RunStep.objects.filter(run_id=run.id).order_by("index"))
+        columns = prepared_statements.columns_of(RunStep, "s")
+        query = f'SELECT {columns} FROM runs_runstep s WHERE run_id = %s ORDER BY "index"'  # noqa: S608
+        steps = prepared_statements.fetch_rows(RunStep, query, [run.id])
     for step in steps:
         if step.status == StepStatus.STARTED and step.effect != "once":
             step.status = StepStatus.PENDING

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import F, Q
 
+from decisions.infra import prepared_statements
 from runners.tools.base import Effect
 from runs.journal import step_records
 from runs.journal.lease_expiry import MAX_TIMES_LOST
@@ -20,15 +21,20 @@ from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, StepStatus, Worker
 from runs.queue import wakeups
-from runs.queue.eligibility import served_q
+from runs.queue.eligibility import served_sql
 from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
 
 MAX_HELPERS = 8
-_PENDING = RunStep.objects.filter(run_id=OuterRef("id"), status=StepStatus.PENDING)
 # Steps of a lost helper are repeated, so a helper takes none with the effect `once`.
 _REPEATABLE = ~Q(effect=Effect.ONCE)
+_PENDING = "SELECT 1 FROM runs_runstep WHERE run_id = turn.id AND status = 'pending'"
 # A step that waits for a person: the worker with the lease suspends the run, helpers stay away.
-_WAITING = _PENDING.filter(paused__isnull=False)
+_SHARED = f"""
+    SELECT COLUMNS FROM runs_run turn
+    WHERE shared AND status = 'running' AND lease_owner <> %s AND (SERVED)
+      AND EXISTS ({_PENDING} AND effect <> 'once')
+      AND NOT EXISTS ({_PENDING} AND paused IS NOT NULL)
+    ORDER BY started_at LIMIT 1"""  # noqa: S608  (only constants of this module)
 
 
 def notify_helpers(lease: Lease) -> None:
@@ -44,14 +50,11 @@ def find_shared_run(worker_id: str) -> Lease | None:
     """Return a helper's lease of the oldest shared run of another worker that has pending steps
     which may be repeated; None where there is none.
     """
-    running = Run.objects.filter(
-        served_q(), shared=True, status=RunStatus.RUNNING, lease_owner__isnull=False
-    )
-    shared = running.exclude(lease_owner=worker_id).filter(
-        Exists(_PENDING.filter(_REPEATABLE)), ~Exists(_WAITING)
-    )
-    run = shared.order_by("started_at").first()
-    return None if run is None else Lease(run, worker_id, ClaimedSteps([], []), is_helper=True)
+    where, served = served_sql()
+    columns = prepared_statements.columns_of(Run, "turn")
+    query = _SHARED.replace("COLUMNS", columns).replace("SERVED", where)
+    found = prepared_statements.fetch_rows(Run, query, [worker_id, *served])
+    return Lease(found[0], worker_id, ClaimedSteps([], []), is_helper=True) if found else None
 
 
 @contextmanager
