@@ -142,6 +142,8 @@ class Callers(Load):
                 if answer.status_code <= ok:
                     return answer.json()
                 said = f"{answer.status_code}: {answer.text[:600]}"
+                if '"effect":"unknown"' in said:  # its process was killed: nobody can know
+                    raise Interrupted(said)
                 goes_on = answer.status_code == 409 and "still running" in said
                 if answer.status_code < 500 and answer.status_code != 429 and not goes_on:
                     raise UnexpectedAnswer(f"{path} {said}")
