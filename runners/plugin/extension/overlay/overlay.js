@@ -34,9 +34,9 @@
     .heading { font-weight: 600; overflow-wrap: anywhere; display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }
     .hint { color: var(--quiet); font-size: 13px; overflow-wrap: anywhere; }
     .problem { color: light-dark(#b3261e, #ff9a92); font-size: 13px; }
-    .buttons { display: flex; gap: 8px; }
+    .buttons { display: flex; flex-wrap: wrap; gap: 8px; }
     button { appearance: none; min-height: 36px; padding: 0 14px; border: 1px solid var(--line); border-radius: 9px; color: var(--ink);
-      background: transparent; font-weight: 600; cursor: pointer; }
+      background: transparent; font-weight: 600; white-space: nowrap; cursor: pointer; }
     button:hover { border-color: var(--quiet); }
     button.resume { border-color: transparent; color: light-dark(#fff, #16181d); background: var(--accent); }
     button.move { padding: 0 10px; }
