@@ -24,6 +24,7 @@ from runs.streaming import changes, hub
 from runs.streaming.changes import IDS, ChangeReader
 from runs.streaming.long_poll import wait_run
 from runs.submission.services import cancel_run
+from tests.support.runs.event_streams import until
 
 Submit = Callable[..., str]
 ALL = Viewer(frozenset({"run", "task", "decision", "auditentry"}), True, True)
@@ -186,8 +187,10 @@ def test_changes_are_read_only_while_a_page_of_the_admin_is_open(
         counts = [len(reads)]
         async with aclosing(messages(ALL, boss)) as found:
             await anext(found)
-            counts.append(len(reads))
+            await until(lambda: bool(reads))
         monkeypatch.setattr(changes, "POLL_S", 0.01)
+        await asyncio.sleep(0.05)  # a read that has begun ends
+        counts.append(len(reads))
         await wait_run(principal=principal, run_id=run_id, wait_s=0.2)
         return [*counts, len(reads)]
 
