@@ -40,7 +40,7 @@ from tests.support.plugin.extension_browser import find_full_chromium
 
 CLICKS_ON_A_PAGE = 40  # at most; fewer if there are not that many for each hostile page
 ORDINARY_PAGES = 50
-SHARES = {"worker": (0.9, 0.75), "extension": (0.1, 0.25)}  # of the clicks and of the seconds
+SHARES = {"worker": (0.9, 0.8), "extension": (0.1, 0.2)}  # of the clicks and of the seconds
 Clickers = Callable[[int], AbstractAsyncContextManager[Sequence[Clicker]]]
 
 

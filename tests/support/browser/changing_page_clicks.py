@@ -82,8 +82,10 @@ class Clicker:
         if before:
             await self.evaluate(before)
         error = await self.press(args, expected_element(request, judged, compares=True))
-        details = (error or {}).get("details", {})
-        return f"{details.get('effect')}: {details.get('reason')}" if error else "clicked"
+        if error is None:
+            return "clicked"
+        details = error["details"]
+        return f"{details.get('effect')}: {details.get('reason', error['errorCode'])}"
 
     async def judge(self, request: JudgeRequest) -> JudgedElement:
         """Return what the page says of the element."""

@@ -65,8 +65,10 @@ class ExtensionClicker(Clicker):
         answer = await asyncio.to_thread(
             self.task.perform, "browser_click", args, judged=judged, timeoutMs=5_000
         )
-        error: dict[str, Any] | None = answer.get("error")
-        return error
+        if answer["status"] == "success":
+            return None
+        error: dict[str, Any] = answer["error"]
+        return {**error, "errorCode": error["code"]}
 
 
 @contextlib.asynccontextmanager
