@@ -3,7 +3,7 @@
 Django tests a connection with `SELECT 1`: a round trip per call, which a standby answers too. Here
 no statement is spent on it. Before each statement or transaction a connection is replaced if
 
-- an error said that it is of no use (`NEW_CONNECTION`): the next one may reach another server;
+- an error showed that it is of no use (`NEW_CONNECTION`): the next one may reach another server;
 - the server has closed it, or reported that it is a standby now: what the server sent of itself is
   waiting in the socket, and is read without waiting.
 
@@ -25,7 +25,7 @@ from psycopg.pq import ConnStatus, PipelineStatus, TransactionStatus
 from decisions.database.faults import NEW_CONNECTION, fault_of
 
 READS = 8  # of what a server sends of itself: reports of settings, notices, its last message
-# A statement without its answer (after Ctrl-C), or a failed transaction that nobody rolled back.
+# A statement without its answer (after Ctrl-C), or a failed transaction that was not rolled back.
 _UNFINISHED = (TransactionStatus.ACTIVE, TransactionStatus.INERROR)
 _IN_STANDBY = "in_hot_standby"  # a setting that PostgreSQL reports at connecting and at a change
 
@@ -33,7 +33,7 @@ _IN_STANDBY = "in_hot_standby"  # a setting that PostgreSQL reports at connectin
 class DatabaseWrapper(postgresql.DatabaseWrapper):
     """A connection of one thread; see the module."""
 
-    must_replace = False  # an error said that the present connection is of no use
+    must_replace = False  # an error showed that the present connection is of no use
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Connect to a server that takes writes.

@@ -68,7 +68,7 @@ def _findings(
             earlier.add(clause)
     yield from _commands(message.text)
     if (is_execution or message.is_quotation) and not nested:
-        for quotation in message.quotations:
+        for quotation in dict.fromkeys(message.quotations):  # a repeated one says nothing new
             yield from _findings(parse(quotation), before, waiting, nested=True)
 
 

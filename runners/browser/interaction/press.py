@@ -71,7 +71,7 @@ class PagePress:
 
         Raises:
             NavigatedAway: The page navigates because it has.
-            ElementNotFound: The page shows another document, and nobody knows.
+            ElementNotFound: The page shows another document, and what it hit is unknown.
         """
         try:
             answer = await self._run("pressOutcome", self._answer_seconds)
@@ -155,7 +155,7 @@ def nothing_to_click(reason: str) -> ElementNotFound:
 
 
 def not_received() -> ElementNotFound:
-    """Return the failure for a press of which nobody knows what received it."""
+    """Return the failure for a press whose receiver is unknown."""
     return ElementNotFound(
         "The element did not receive the click: the page put something else there, or navigated, at"
         " that moment. Look at the page again.",
@@ -164,6 +164,6 @@ def not_received() -> ElementNotFound:
 
 
 def _retrieved(report: asyncio.Future[dict[str, Any]]) -> None:
-    """Retrieve the exception of a report that nobody awaits."""
+    """Retrieve the exception of a report that is not awaited."""
     if not report.cancelled():
         report.exception()

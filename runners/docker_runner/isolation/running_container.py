@@ -224,13 +224,13 @@ class RunningContainer:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def _fail(self, error: RunnerToolFailed) -> None:
-        """Report an error to whoever waits: for the start, or for the end of the command."""
+        """Report an error to what waits: for the start, or for the end of the command."""
 
         def report() -> None:
             waiting: list[asyncio.Future[Any]] = [self._started, self._exit]
             for future in [one for one in waiting if not one.done()][:1]:
                 future.set_exception(error)
-                future.exception()  # retrieved, if nobody waits any more
+                future.exception()  # retrieved, if nothing waits any more
 
         self._tell(report)
 

@@ -30,7 +30,7 @@ class ProcessState(StrEnum):
         RUNNING: its heartbeat is fresh.
         HUNG: it exists, or may exist on another machine, and sends no heartbeat.
         LOST: it ended without saying so, or its leases were ended because it was silent.
-        STOPPED: it was stopped, and said so.
+        STOPPED: it was stopped and reported that.
     """
 
     RUNNING = "running"

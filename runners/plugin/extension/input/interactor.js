@@ -177,7 +177,7 @@ export class Interactor {
     });
   }
 
-  // "missed" if the press has hit nothing; throws ELEMENT_NOT_FOUND, with the effect unknown, if nobody knows what it hit.
+  // "missed" if the press has hit nothing; throws ELEMENT_NOT_FOUND, with the effect unknown, if what it hit is unknown.
   async requireMissed(press, { hasPressed }) {
     if ((await press.outcome()) === "missed" || !hasPressed) return "missed";
     throw notReceived();

@@ -30,7 +30,7 @@ export class PagePress {
   }
 
   // Whether the element has received the press; throws NavigatedAway if the page navigates because of it, and ELEMENT_NOT_FOUND
-  // if nobody knows.
+  // if that is unknown.
   async isReceived() {
     try {
       const { outcome } = await this._answer("pressOutcome");

@@ -55,7 +55,7 @@
     constructor({ report, isOwn = () => false }) {
       this.report = report;
       this.isOwn = isOwn;
-      this.mode = "early"; // the service worker has not said yet whether to report
+      this.mode = "early"; // the service worker has not yet answered whether to report
       this.early = [];
       this.listener = (event) => this.receive(event);
       this.listen();
