@@ -138,7 +138,7 @@ def _executed(
 def in_one_transaction() -> Iterator[None]:
     """Run the prepared statements of the block in one transaction, without BEGIN and COMMIT.
 
-    The server commits at the end of the block, when it is told that no statement follows (Sync);
+    The server commits at the end of the block, where the client sends that no more follow (Sync);
     an exception in the block rolls back. The block must use this module only, and no savepoint. In
     a transaction of the caller, and with TRANSACTION_POOLING, it is an ordinary one.
     """
