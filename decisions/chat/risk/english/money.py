@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from decisions.chat.risk.english.grammar import verbs
 
@@ -67,10 +68,21 @@ _NO_MOVE = re.compile(
 )
 
 
+# Of a clause with many verbs, each verb requests the same.
+@lru_cache(maxsize=8)
+def _moves_no_money(clause: str) -> bool:
+    return bool(_NO_MOVE.search(clause))
+
+
+@lru_cache(maxsize=8)
+def _names_amount(clause: str) -> bool:
+    return bool(_IS_AMOUNT.search(clause))
+
+
 def is_about_money(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
     """Tell whether the verb spends, moves or commits money."""
     after = clause[found.end() :]
-    if _NO_PAY.search(after) or (not strong and _NO_MOVE.search(clause)):
+    if _NO_PAY.search(after) or (not strong and _moves_no_money(clause)):
         return False
     if strong:
         return (
@@ -78,6 +90,6 @@ def is_about_money(clause: str, found: re.Match[str], context: str, *, strong: b
             or bool(re.match(r"\s*\S", after))
             or bool(_IS_AMOUNT.search(context))
         )
-    if _IS_AMOUNT.search(clause):
+    if _names_amount(clause):
         return True
     return bool(re.match(r"\s*(?:it|them|that|this)\b", after) and re.search(_AMOUNT, context))
