@@ -134,7 +134,7 @@ class Trial:
         try:
             result = step()
         except (RuntimeError, OSError, AssertionError, EngineMissing) as error:
-            result = f"FAILED: {' '.join(str(error).split())[:600]}"
+            result = f"FAILED: {' '.join(str(error).split())[-900:]}"
         self._rows.append((name, time.monotonic() - began, result))
         print(f"  {result}", flush=True)
         failed = result.startswith("FAILED")
@@ -345,15 +345,18 @@ class Trial:
 
     def _until_ended(self, run_id: str) -> str:
         began = time.monotonic()
-        while (run := self._caller.api("GET", f"runs/{run_id}"))["status"] in (
-            "queued",
-            "running",
-            "waiting",
-        ):
+        while (status := self._status_of(run_id)) in ("", "queued", "running", "waiting"):
             assert time.monotonic() - began < ENDED_S, f"{run_id} does not end"
             time.sleep(0.5)
-        assert run["status"] == "succeeded", run
+        assert status == "succeeded", self._caller.api("GET", f"runs/{run_id}")
         return f"{PAGES} pages in {time.monotonic() - began:.0f} s"
+
+    def _status_of(self, run_id: str) -> str:
+        """Return the status of a run, or nothing if the fleet does not answer now."""
+        try:
+            return str(self._caller.api("GET", f"runs/{run_id}")["status"])
+        except (OSError, RuntimeError):
+            return ""
 
     def _until_ready(self) -> None:
         began = time.monotonic()

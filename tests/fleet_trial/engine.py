@@ -20,7 +20,7 @@ PACKAGES = ("docker.io", "debootstrap")
 PLUGIN_PACKAGES = ("docker-compose", "docker-buildx")
 PLUGINS_OF_DEBIAN = "trixie"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-START_S, END_S = 60.0, 30.0
+START_S, END_S = 120.0, 30.0
 
 
 class EngineMissing(Exception):
@@ -54,25 +54,35 @@ class Engine:
         return done.returncode == 0
 
     def start(self) -> None:
-        """Start the engine in its folder, again after it has ended.
+        """Start the engine in its folder, again after it has ended. An engine that gives up is
+        started anew, as systemd does: on a busy machine its containerd may be late.
 
         Raises:
             EngineMissing: It does not start; the message has the last line of its log.
         """
-        assert self.home is not None
+        deadline = time.monotonic() + START_S
+        self._start_process()
+        while not self.answers():
+            if time.monotonic() > deadline:
+                last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
+                raise EngineMissing(f"dockerd does not start: {' '.join(last)[-400:]}")
+            time.sleep(0.2)
+            if self.process is None or self.process.poll() is not None:
+                time.sleep(1)
+                self._start_process()
+
+    def _start_process(self) -> None:
         folders = ["--data-root", f"{self.home}/data", "--exec-root", f"{self.home}/exec"]
         address = ["--pidfile", f"{self.home}/engine.pid", "-H", self.env["DOCKER_HOST"]]
-        log = self.home / "engine.log"
-        with log.open("ab") as file:
+        with self._log.open("ab") as file:
             self.process = subprocess.Popen(
                 ["dockerd", *folders, *address], stdout=file, stderr=file, start_new_session=True
             )
-        deadline = time.monotonic() + START_S
-        while not self.answers():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                last = log.read_text(errors="replace").strip().splitlines()[-1:]
-                raise EngineMissing(f"dockerd does not start: {' '.join(last)[-400:]}")
-            time.sleep(0.2)
+
+    @property
+    def _log(self) -> Path:
+        assert self.home is not None
+        return self.home / "engine.log"
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End the engine's process by a signal; one that does not end on it is killed."""
