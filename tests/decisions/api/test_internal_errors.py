@@ -48,7 +48,7 @@ def test_an_internal_error_answers_an_id_that_is_in_the_log(
 def test_an_internal_error_of_a_waiting_call_answers_the_same_way(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "get_run_and_seq", failing(KeyError(SECRET)))
+    monkeypatch.setattr(runs, "get_run_row", failing(KeyError(SECRET)))
     response = api.get("/api/v1/runs/run_x/wait")
     assert refusal(response, 500)["details"]["errorId"].startswith("err_")
     assert "hunter2" not in response.text
