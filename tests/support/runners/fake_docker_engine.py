@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
+import psutil
+
 API = "1.41"
 IMAGE = "debian:bookworm-slim"
 # Process 1 of a container, as Docker's init: it ends with the command, and all others with it.
@@ -61,11 +63,15 @@ class Container:
                 self.process.stdin.close()
 
     def kill(self) -> None:
-        """Kill all processes of the container."""
+        """Kill all processes of the container, and wait until they have ended."""
         if self.process is not None:
+            inside: list[psutil.Process] = []
+            with contextlib.suppress(psutil.NoSuchProcess):
+                inside = psutil.Process(self.process.pid).children(recursive=True)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)  # bubblewrap and its process 1
             self.process.wait()
+            psutil.wait_procs(inside, timeout=10)
             self.close_stdin()
         self.started.set()
 
