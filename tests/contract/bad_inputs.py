@@ -17,7 +17,7 @@ Instead of an input: {"$raw_body": text}, {"$raw_hex": hex}, {"$sequence": [step
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,17 +75,27 @@ def rows(surface: str) -> list[Row]:
     return [row for path in files for row in _rows_of(path) if row.surface == surface]
 
 
-def over_both_apis(rows: Iterable[Row]) -> list[Any]:
-    """Return a case for each row over REST, and over MCP, where those that repeat a tool's code are
-    slow: both APIs have one input gate and one table of codes.
+def over_both_apis(rows: Sequence[Row]) -> list[Any]:
+    """Return a case for each row over REST, and over MCP: `over_mcp_once`."""
+    over_rest = [pytest.param("rest", row, id=f"rest-{row}") for row in rows]
+    over_mcp = [
+        pytest.param("mcp", *case.values, id=f"mcp-{case.id}", marks=case.marks)
+        for case in over_mcp_once(rows)
+    ]
+    return over_rest + over_mcp
+
+
+def over_mcp_once(rows: Iterable[Row]) -> list[Any]:
+    """Return a case for each row over MCP. Those that repeat a tool's code are slow: both APIs have
+    one input gate and one table of codes, and all rows are sent over REST.
     """
     cases, seen = [], set[tuple[str, str]]()
     for row in rows:
-        cases.append(pytest.param("rest", row, id=f"rest-{row}"))
         is_repeated = (row.tool, row.expect_code) in seen
         seen.add((row.tool, row.expect_code))
-        marks = [pytest.mark.slow] if is_repeated else []
-        cases.append(pytest.param("mcp", row, id=f"mcp-{row}", marks=marks))
+        cases.append(
+            pytest.param(row, id=str(row), marks=[pytest.mark.slow] if is_repeated else [])
+        )
     return cases
 
 

@@ -22,17 +22,22 @@ BROKEN, HALF = "snap_20251101T093210_badc0de0", "snap_20251101T093210_0000badd"
 
 
 def rows() -> list[Any]:
-    """Return the rows, each with its reason in the test id."""
+    """Return the rows over both APIs; those that repeat a tool's code over MCP are slow."""
     files = [path for path in (OWN_FILE, SHARED) if path.exists()]
     found = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     selected = [
         row for row in found if row["surface"] == "mcp+rest:workspace" and row["call"] in TOOLS
     ]
-    return [
-        pytest.param(row, id=f"{row['call']}-{row['expect_code']}-{row['why'][:50]}")
-        for row in selected
-        if not LEFT_OUT.keys() & row["input"].keys()
-    ]
+    cases, seen = [], set[tuple[str, str]]()
+    for row in selected:
+        if LEFT_OUT.keys() & row["input"].keys():
+            continue
+        name = f"{row['call']}-{row['expect_code']}-{row['why'][:50]}"
+        cases.append(pytest.param("rest", row, id=f"rest-{name}"))
+        marks = [pytest.mark.slow] if (row["call"], row["expect_code"]) in seen else []
+        seen.add((row["call"], row["expect_code"]))
+        cases.append(pytest.param("mcp", row, id=f"mcp-{name}", marks=marks))
+    return cases
 
 
 @pytest.fixture
@@ -62,7 +67,7 @@ def steps_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**earlier, "dryRun": True}, earlier, arguments]
 
 
-@pytest.mark.parametrize("row", rows())
+@pytest.mark.parametrize(("tool_client", "row"), rows(), indirect=["tool_client"])
 def test_a_row_gets_its_code(
     tool_client: ToolClient, project_files: Path, row: dict[str, Any]
 ) -> None:

@@ -135,7 +135,13 @@ def test_a_remote_caller_reaches_the_forbidden_address_in_no_way(
     assert forbidden_server.visits == 0
 
 
-@pytest.mark.parametrize("technique", sorted(set(TECHNIQUES) - ONLY_BY_PROXY))
+@pytest.mark.parametrize(
+    "technique",
+    [
+        pytest.param(technique, marks=[pytest.mark.slow] if number % 5 else [])
+        for number, technique in enumerate(sorted(set(TECHNIQUES) - ONLY_BY_PROXY))
+    ],
+)
 def test_a_local_caller_reaches_the_forbidden_address_in_every_way(
     reader: Reader, page_server: PageServer, forbidden_server: ForbiddenServer, technique: str
 ) -> None:

