@@ -164,14 +164,18 @@ def failing_unchanged(services: Services, database: str, guards: Iterable[Guard]
         CONTINUITY_TEST_GUARD_RESULTS=str(outcomes_file),
         CONTINUITY_TEST_GUARD_MODULES=str(services.modules),
     )
-    subprocess.run(
+    ran = subprocess.run(
         [sys.executable, "-m", "pytest", *arguments],
         cwd=ROOT,
         env=environment,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        text=True,
         check=False,
     )
+    for line in ran.stdout.splitlines():  # one unknown test keeps pytest from running any
+        if line.startswith("ERROR: not found"):
+            say(f"  {line}")
     found = outcomes(outcomes_file)
     outcomes_file.unlink()
     say(f"  {database}: {len(tests)} tests, {time.monotonic() - began:.0f} s")

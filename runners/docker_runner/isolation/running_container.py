@@ -2,7 +2,8 @@
 removes the container again, whatever becomes of the caller meanwhile.
 
 Docker's SDK blocks, and a blocked call cannot be cancelled; what the caller cancels is only its own
-waiting. If this process dies, the engine closes the container's stdin, which ends the command.
+waiting. If this process dies, the engine closes the container's stdin, which ends the command;
+if it dies before it knows that the container has started, the command is not executed.
 """
 
 from __future__ import annotations
@@ -23,12 +24,21 @@ from runners.docker_runner.isolation.base import Command, Piece
 
 ENGINE_S = 20.0  # for one request to the engine, except the output
 DEADLINE_GRACE_S = 5  # after its time limit, a command ends itself
+CONFIRM_S = 30  # for the runner's line that confirms the start: longer than it waits for the engine
+CONFIRMED = b"started\n"
 PIECES = 8  # read ahead of the caller
-# Executed by the image's /bin/sh, with the time limit and the command line as arguments. Descriptor
-# 3 is the runner's connection: it never sends anything, so its end means that the runner is gone.
-# The end of process $$ ends the container with all its processes.
+# Executed by the image's /bin/sh, with the time limit, the command line and CONFIRM_S as arguments.
+# Descriptor 3 is the runner's connection. It sends one line once it knows that the container has
+# started: an engine never ends the stdin of a container whose client was gone before the start.
+# After that line the connection's end means that the runner is gone. The end of process $$ ends the
+# container with all its processes.
 BOOT = """
 exec 3<&0 </dev/null
+if timeout -s KILL 9 true 2>/dev/null; then
+    timeout -s KILL "$3" /bin/sh -c 'read -r _' <&3 || exit 125
+else
+    read -r _ <&3 || exit 125
+fi
 shell=/bin/sh
 for one in /usr/local/bin/bash /usr/bin/bash /bin/bash; do
     if [ -x "$one" ]; then shell=$one; fi
@@ -44,7 +54,7 @@ ENGINE_ERRORS = (DockerException, OSError)  # those of `requests` are OSErrors
 def boot_command(command: Command) -> list[str]:
     """Return the container's command: its time limit, bash if the image has it, and the line."""
     deadline = math.ceil(command.timeout_s) + DEADLINE_GRACE_S
-    return ["/bin/sh", "-c", BOOT, "command", str(deadline), command.line]
+    return ["/bin/sh", "-c", BOOT, "command", str(deadline), command.line, str(CONFIRM_S)]
 
 
 def engine_error_text(error: Exception) -> str:
@@ -162,6 +172,8 @@ class RunningContainer:
             raise CommandNotStarted("The call ended before its container was started.")
         try:
             self._engine.start(self._name)
+            if self._socket is not None:
+                self._socket.sendall(CONFIRMED)
         except APIError as error:
             text = f"The Docker engine failed: {engine_error_text(error)}."
             raise CommandNotStarted(text) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from runners.docker_runner.errors import (
     IsolationMissing,
 )
 from runners.docker_runner.isolation import containers, running_container
-from runners.docker_runner.isolation.base import MIB, Limits, RunnerFolder
+from runners.docker_runner.isolation.base import MIB, Command, Limits, RunnerFolder
 from runners.docker_runner.isolation.containers import ROOT, UNTIL, ContainerIsolation, user_of
 from tests.support.runners.docker_runner_process import (
     execute_body,
@@ -120,7 +121,7 @@ def test_a_container_runs_the_line_in_its_folder_as_an_unprivileged_user(
     assert before + 69 <= expires_at <= time.time() + 71
     assert request["Image"] == IMAGE
     assert request["Cmd"][:2] == ["/bin/sh", "-c"]
-    assert request["Cmd"][4:] == ["15", "echo $A"]  # it ends itself after 15 s
+    assert request["Cmd"][4:] == ["15", "echo $A", "30"]  # it ends itself after 15 s
     assert not request["Entrypoint"]
     assert request["WorkingDir"] == "/workspace/below"
     assert request["User"] == user_of(tmp_path)
@@ -240,6 +241,26 @@ def test_a_command_that_cannot_be_ended_is_not_reported_as_killed(
         run_line(isolation, "sleep 600", timeout_s=0.5)
     engine.thaw()
     wait_until(lambda: asyncio.run(isolation.sweep()) or not engine.containers, 10)
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_executed"), [(running_container.CONFIRMED, True), (b"", False), (None, False)]
+)
+def test_a_command_is_executed_once_its_runner_has_confirmed_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes | None, is_executed: bool
+) -> None:
+    """None: the runner was killed, and its engine keeps the container's stdin open."""
+    monkeypatch.setattr(running_container, "CONFIRM_S", 1)
+    command = running_container.boot_command(Command("touch ran", ".", {}, timeout_s=20))
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        if sent is not None:
+            process.stdin.write(sent)
+            process.stdin.flush()
+        if sent == b"":
+            process.stdin.close()
+        process.wait(10)
+    assert (tmp_path / "ran").exists() == is_executed
 
 
 @pytest.mark.slow

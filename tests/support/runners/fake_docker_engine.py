@@ -2,8 +2,9 @@
 
 It behaves like Docker 20.10 where the runner depends on it: a container has the image's shell (dash
 at /bin/sh) and only the mounts of its request, outlives its client, gets the end of its stdin when
-its client disconnects, and can be removed by name. `faults` makes the engine fail, hang or stop at
-a request. Not simulated: users, limits, a noexec /tmp; `make fleet-trial` has a real engine.
+its client disconnects after the start, and can be removed by name. `faults` makes the engine fail,
+hang or stop at a request. Not simulated: users, limits, a noexec /tmp; `make fleet-trial` has a
+real engine.
 """
 
 from __future__ import annotations
@@ -238,11 +239,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             thread.join()
 
     def _end_stdin(self, container: Container) -> None:
-        with contextlib.suppress(OSError):
-            while self.connection.recv(65536):
-                pass
-        container.started.wait(60)
-        container.close_stdin()
+        with contextlib.suppress(OSError, ValueError):  # ValueError: the command has ended
+            while data := self.connection.recv(65536):
+                container.started.wait(60)
+                if container.process is not None and container.process.stdin is not None:
+                    os.write(container.process.stdin.fileno(), data)
+        if container.started.is_set():  # else nothing ends it any more, as in a real engine
+            container.close_stdin()
 
     def _copy(self, number: int, stream: Any, lock: threading.Lock) -> None:
         with contextlib.suppress(OSError), stream:
