@@ -19,7 +19,8 @@ from django.test import Client
 
 from decisions.identity.principals import Principal
 from runners.browser_sessions import read_state
-from runners.models import BrowserSession
+from runners.models import BrowserSession, PluginClient
+from runners.plugin.pairing.tickets import create_ticket
 from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.installation.backups.create import create_backup
@@ -34,7 +35,9 @@ from tests.support.audit.canaries import Places, every_column, files_below, foun
 from tests.support.audit.secret_search import collect_logs, every_page
 from tests.support.browser.page_server import PageResponse, html
 from tests.support.browser.template_sites import Site
+from tests.support.runners.protocol_browser import open_browser, pair_browser, tab
 from tests.support.runners.stub_runner import RunnerConnection, stub_runner
+from tests.support.runs.task_socket import open_task_socket
 from tests.support.runs.waiting import wait_until
 from tests.support.runs.webhooks import deliver
 
@@ -160,9 +163,51 @@ def every_answer(api: httpx.Client, principal: Principal, run_ids: list[str]) ->
     return places
 
 
+def every_stream(api: httpx.Client, web: str, token: str, run_ids: list[str]) -> Places:
+    """Return what event streams and WebSockets send about the runs and tasks."""
+    places: Places = {}
+    sse = {"Accept": "text/event-stream"}
+    of_runs = [api.get(f"/api/v1/runs/{run_id}/events", headers=sse).text for run_id in run_ids]
+    assert all("data: " in text for text in of_runs)
+    places["stream of a run"] = "\n".join(of_runs)
+    for task_id in Task.objects.values_list("id", flat=True):
+        path = f"/api/v1/tasks/{task_id}/events"
+        last = api.get(path).json()["events"][-1]["seq"]
+        with api.stream("GET", path, headers=sse) as response:
+            places["stream of a task"] = ""
+            for line in response.iter_lines():
+                places["stream of a task"] += f"{line}\n"
+                if line.startswith("data: ") and orjson.loads(line[6:])["seq"] == last:
+                    break
+        with open_task_socket(web, task_id, token=token) as task_socket:
+            task_socket.send({"v": 1, "type": "ping", "id": "p"})
+            frames = task_socket.receive_until(lambda frame: frame["type"] == "pong")
+            assert len(frames) > 1
+            places["WebSocket of a task"] = orjson.dumps(frames)
+    return places
+
+
+def pair_own_browser(web: str, principal: Principal) -> dict[str, str]:
+    """Pair a browser, which comes back with its secret; return its secrets."""
+    ticket = create_ticket(principal=principal, name="b")["ticket"]
+    with pair_browser(web, ticket) as browser:
+        browser.sync(tabs=[tab(1)])
+        secrets = {"pairing ticket": ticket, "secret of a browser": browser.session["secret"]}
+        client_id = browser.session["clientId"]
+    with open_browser(web) as browser:
+        browser.activate(clientId=client_id, secret=secrets["secret of a browser"])
+        secrets["later secret of a browser"] = browser.session["secret"]
+        browser.sync(tabs=[tab(1)])
+    return secrets
+
+
 def every_page_of(superuser_client: Client, run_ids: list[str]) -> Places:
     """Return the pages of the admin that show the runs, and their export."""
     pages = "".join(every_page(superuser_client, run_id) for run_id in run_ids)
+    for row in PluginClient.objects.all():
+        page = superuser_client.get(f"/admin/runners/pluginclient/{row.pk}/change/")
+        assert page.status_code == 200
+        pages += page.content.decode()
     exported = b"".join(superuser_client.get("/admin/runs/run/export/"))
     return {"pages of the admin": pages, "CSV of the runs": exported}
 
@@ -192,6 +237,7 @@ def test_no_canary_is_where_no_secret_may_be(
     in_background: Callable[[Callable[[], object]], Any],
     site: Site,
     api: httpx.Client,
+    web: str,
     token: str,
     superuser_client: Client,
     principal: Principal,
@@ -230,9 +276,11 @@ def test_no_canary_is_where_no_secret_may_be(
         chat = api.post("/api/v1/chat", json=RISKY).json()
         secrets["confirm token"] = chat["trace"]["high_risk_confirmation"]["confirm_token"]
         deliver()
+        secrets |= pair_own_browser(web, principal)
         secrets["session cookie"] = _longest_cookie()
         run_ids = list(Run.objects.values_list("id", flat=True))
         places = every_column() | every_answer(api, principal, run_ids)
+        places |= every_stream(api, web, token, run_ids)
         places |= every_page_of(superuser_client, run_ids) | backed_up(tmp_path / "backup")
     places |= {"answers of calls": answers, "log and Redis": "\n".join(log)}
     places |= files_below("home", Path(settings.CONTINUITY_HOME))
