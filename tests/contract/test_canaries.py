@@ -174,11 +174,12 @@ def every_stream(api: httpx.Client, web: str, token: str, run_ids: list[str]) ->
         path = f"/api/v1/tasks/{task_id}/events"
         last = api.get(path).json()["events"][-1]["seq"]
         with api.stream("GET", path, headers=sse) as response:
-            places["stream of a task"] = ""
+            lines: list[str] = []
             for line in response.iter_lines():
-                places["stream of a task"] += f"{line}\n"
+                lines.append(line)
                 if line.startswith("data: ") and orjson.loads(line[6:])["seq"] == last:
                     break
+            places["stream of a task"] = "\n".join(lines)
         with open_task_socket(web, task_id, token=token) as task_socket:
             task_socket.send({"v": 1, "type": "ping", "id": "p"})
             frames = task_socket.receive_until(lambda frame: frame["type"] == "pong")
