@@ -115,6 +115,19 @@ def test_an_unavailable_redis_is_reported_without_its_address(
 
 
 @pytest.mark.usefixtures("worker")
+def test_the_text_of_a_drivers_error_is_not_shown(
+    anonymous: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> bool:
+        raise OSError("db.internal:5432 refused hunter2")
+
+    monkeypatch.setattr(health, "takes_writes", refuse)
+    response = anonymous.get("/readyz")
+    assert parts(response, 503)["database"]["reason"].startswith("OSError. ")
+    assert "db.internal" not in response.text
+
+
+@pytest.mark.usefixtures("worker")
 def test_a_hanging_check_times_out(
     anonymous: httpx.Client, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
