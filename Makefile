@@ -84,7 +84,7 @@ bench: setup-tests ## run the benchmarks; each prints one line of JSON
 extension: setup ## copy the page scripts into the browser extension and pack it (ORIGIN=https://… also pairs from there)
 	@$(VENV)/python manage.py pack_extension --out $(or $(OUT),.venv/continuity-extension.zip) $(addprefix --origin ,$(ORIGIN))
 
-hostile-clicks: setup-tests ## click ten thousand times on hostile pages, for at most 25 minutes, or ARGS="--moves 500"
+hostile-clicks: setup-tests ## click ten thousand times on hostile pages, for at most 40 minutes, or ARGS="--moves 500"
 	@$(VENV)/python -m tests.benchmarks.hostile_clicks $(ARGS)
 
 agent-bench: setup-tests ## run forty agent tasks with the configured model, or ARGS="--model scripted"

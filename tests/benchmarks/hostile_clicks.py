@@ -126,7 +126,7 @@ def main() -> None:
     """Measure and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moves", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=1500.0)
+    parser.add_argument("--seconds", type=float, default=2400.0)
     parser.add_argument("--tabs", type=int, default=4)
     parser.add_argument("--browser", choices=(*SHARES, "both"), default="both")
     given = parser.parse_args()
