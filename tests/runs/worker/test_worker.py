@@ -334,7 +334,7 @@ def test_a_lease_that_no_thread_works_under_is_released(
     lease = worker._claim()
     assert lease is not None
     worker._claimed.clear()
-    wait_until(lambda: fresh(run_id).lease_owner is None)
+    wait_until(lambda: fresh(run_id).lease_owner is None, 20)
     assert worker.work() == 1
     assert fresh(run_id).status == "succeeded"
 
