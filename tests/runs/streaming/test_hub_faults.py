@@ -202,9 +202,10 @@ def test_a_loop_that_fails_is_started_again_and_reported(
     }[loop]
     original = getattr(*failing)
     failed: list[bool] = []
+    own: list[hub.Hub] = []  # that of a server of other tests may still be subscribed
 
     def fail_once(self: Any, *args: Any) -> None:
-        if not failed:
+        if not failed and (self in own or not isinstance(self, hub.Hub)):
             failed.append(True)
             raise ZeroDivisionError("a defect")
         original(self, *args)
@@ -215,6 +216,7 @@ def test_a_loop_that_fails_is_started_again_and_reported(
     run_id = submit()
 
     async def scenario() -> None:
+        own.append(hub.get_hub())
         stream = Stream(principal, run_id)
         async with reading([stream]):
             await until(lambda: stream.got == [1])
