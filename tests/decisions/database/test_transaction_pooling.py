@@ -172,7 +172,10 @@ def test_a_blob_lock_leaves_no_lock_on_the_connection_of_the_pool() -> None:
     at_once([collect, write])
     assert order == ["collector", "writer"]
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        cursor.execute(  # those of other databases belong to tests that run at the same time
+            "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+            " WHERE locktype = 'advisory' AND datname = current_database()"
+        )
         assert cursor.fetchone() == (0,)
 
 
