@@ -17,6 +17,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from pytest_django import DjangoDbBlocker
+from redis import Redis
 
 from tests.faults.installation import FaultInstallation, use_database, use_installation
 from tests.services import RedisServer, redis_server
@@ -71,6 +72,8 @@ def installation(
         shutil.copyfile(migrated_database, database["NAME"])
     if not redis.answers():
         redis.start()
+    with Redis.from_url(redis.url) as client:
+        client.flushall()  # a worker that the last test killed left what it had received
     database["CONN_MAX_AGE"] = 0  # else pool threads keep connections to the last test's database
     with django_db_blocker.unblock(), use_database(**database):
         with use_installation(FaultInstallation(home, url, redis)) as new_installation:
