@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -14,6 +17,7 @@ from django.test import override_settings
 
 from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path
+from artifacts.storage.s3 import BlobS3Storage
 from tests.support.audit.secret_search import every_file, every_row
 from tests.support.rest.rest import json_of
 from tests.support.rest.s3_bucket import KEY_ID, Bucket
@@ -177,3 +181,15 @@ def test_links_are_stored_nowhere_and_logged_nowhere(
         assert signature.encode() not in every_file()
         product = [one for one in caplog.records if one.name.split(".")[0] != "httpx"]
         assert signature not in "".join(one.getMessage() for one in product)
+
+
+def test_links_of_a_public_address_are_signed_by_one_client(bucket: Bucket) -> None:
+    storage = BlobS3Storage(public_endpoint="https://files.example", bucket_name=bucket.name)
+    with (
+        patch.object(storage, "_create_session", wraps=storage._create_session) as created,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        sign = partial(storage.presign_get, disposition="inline", expires_s=60)
+        links = list(pool.map(sign, ["a", "b", "c"]))
+    assert all(urlsplit(link).netloc.endswith("files.example") for link in links)
+    assert created.call_count == 1

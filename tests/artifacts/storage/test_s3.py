@@ -118,9 +118,7 @@ def test_missing_or_truncated_bytes_are_not_found(
     bucket: Bucket, api: httpx.Client, make_artifact: MakeArtifact
 ) -> None:
     artifact_id = make_artifact(b"x" * 100)
-    bucket.storage.connection.meta.client.put_object(
-        Bucket=bucket.name, Key=bucket.keys()[0], Body=b"x"
-    )
+    bucket.storage.client.put_object(Bucket=bucket.name, Key=bucket.keys()[0], Body=b"x")
     assert refusal(api.get(f"/api/v1/artifacts/{artifact_id}"), 404)
     make_artifact(b"x" * 100)
     assert api.get(f"/api/v1/artifacts/{artifact_id}").status_code == 200
@@ -281,8 +279,6 @@ def test_an_object_that_is_replaced_while_it_is_read_is_an_error(
     _, file = open_content(principal=principal, artifact_id=make_artifact(b"a" * 4000))
     with file:
         assert file.read(10) == b"a" * 10
-        bucket.storage.connection.meta.client.put_object(
-            Bucket=bucket.name, Key=bucket.keys()[0], Body=b"b" * 4000
-        )
+        bucket.storage.client.put_object(Bucket=bucket.name, Key=bucket.keys()[0], Body=b"b" * 4000)
         with pytest.raises(OSError, match="S3 read failed: PreconditionFailed"):
             file.read(10)

@@ -33,7 +33,7 @@ class Bucket:
 
     def keys(self) -> list[str]:
         """Return the keys of all objects in the bucket."""
-        response = self.storage.connection.meta.client.list_objects_v2(Bucket=self.name)
+        response = self.storage.client.list_objects_v2(Bucket=self.name)
         return [item["Key"] for item in response.get("Contents", [])]
 
     def take_operations(self) -> list[str]:

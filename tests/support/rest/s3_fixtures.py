@@ -49,7 +49,7 @@ def bucket(
     storages = copy.deepcopy(settings.STORAGES)
     storages["artifacts"] = artifact_storage(bucket.url, settings.CONTINUITY_HOME)
     with override_settings(STORAGES=storages, CONTINUITY_ARTIFACT_STORAGE=bucket.url):
-        client = bucket.storage.connection.meta.client
+        client = bucket.storage.client
         client.create_bucket(Bucket=bucket.name)
         client.meta.events.register(
             "provide-client-params.s3",
