@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from django.contrib.auth import get_user_model
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import Q
 
 from decisions.audit.record import AuditEvent, record
@@ -116,16 +116,15 @@ def ensure_workspace(name: str = LOCAL, tenant_name: str = LOCAL) -> Workspace:
     """Return the workspace of this name, creating it and its tenant if needed. Safe to call
     concurrently.
     """
-    found = Workspace.objects.filter(name=name, tenant__name=tenant_name).first()
+    named = Workspace.objects.filter(name=name, tenant__name=tenant_name)
+    found = named.first()
     if found:
         return found
-    try:
-        with transaction.atomic():
-            tenant, _ = Tenant.objects.get_or_create(name=tenant_name)
-            workspace, _ = Workspace.objects.get_or_create(tenant=tenant, name=name)
-            return workspace
-    except IntegrityError:  # another process was first
-        return Workspace.objects.get(name=name, tenant__name=tenant_name)
+    with transaction.atomic():  # where a row exists by now, it stays
+        Tenant.objects.bulk_create([Tenant(name=tenant_name)], ignore_conflicts=True)
+        tenant = Tenant.objects.get(name=tenant_name)
+        Workspace.objects.bulk_create([Workspace(tenant=tenant, name=name)], ignore_conflicts=True)
+        return named.get()
 
 
 def ensure_user(*, workspace_id: str, user_id: str) -> None:
