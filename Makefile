@@ -36,7 +36,7 @@ all-tests: setup-tests ## run the tests, and those that are marked slow
 	@$(VENV)/python -m tests all $(ARGS)
 
 test-costs: setup-tests ## run the tests on PostgreSQL and print what they cost
-	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -n 3 --dist worksteal -p tests.costs \
+	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -n 4 --dist worksteal -p tests.costs \
 		--costs=.venv/test-costs $(ARGS)
 
 faults: setup-tests ## run all tests that kill processes, one at a time, on both databases
@@ -70,7 +70,7 @@ lint-style:
 	@$(VENV)/ruff format --check --quiet . || { echo "Some files are not formatted. Run: make fix"; exit 1; }
 
 lint-types:
-	@$(VENV)/mypy --no-error-summary $(CHECKED)
+	@$(VENV)/mypy --num-workers auto --no-error-summary $(CHECKED)
 
 lint-imports:
 	@$(VENV)/lint-imports --no-cache > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }

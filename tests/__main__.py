@@ -27,7 +27,7 @@ from tests.selection import ON_SQLITE, QUICK
 
 ROOT = Path(__file__).parent.parent
 OK = pytest.ExitCode.OK
-OPTIONS = ("-q", "-p", "tests.progress", "-n", "3", "--dist", "worksteal")
+OPTIONS = ("-q", "-p", "tests.progress", "-n", "4", "--dist", "worksteal")
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,9 @@ def empty_after_each_test() -> None:
         BaseDatabaseOperations.execute_sql_flush
     )
     TransactionTestCase._fixture_teardown = lambda _: empty()  # type: ignore[attr-defined]
+    TransactionTestCase._should_reload_connections = (  # type: ignore[attr-defined]
+        lambda _: connection.errors_occurred
+    )
 
 
 def remember_standing_rows() -> None:

@@ -37,7 +37,8 @@ def project_files(project: Path, tmp_path: Path) -> Path:
     for name, text in texts.items():
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
-    (project / "big_6mb.txt").write_bytes(b"x" * 6 * 1024 * 1024)
+    (project / "big_6mb.txt").touch()
+    os.truncate(project / "big_6mb.txt", 6 * 1024 * 1024)
     (project / "utf16.txt").write_bytes("text".encode("utf-16"))
     (project / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
     (project / "link_to_etc").symlink_to("/etc")
