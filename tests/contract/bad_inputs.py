@@ -17,6 +17,7 @@ Instead of an input: {"$raw_body": text}, {"$raw_hex": hex}, {"$sequence": [step
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,26 +77,23 @@ def rows(surface: str) -> list[Row]:
 
 
 def over_both_apis(rows: Sequence[Row]) -> list[Any]:
-    """Return a case for each row over REST, and over MCP: `over_mcp_once`."""
-    over_rest = [pytest.param("rest", row, id=f"rest-{row}") for row in rows]
-    over_mcp = [
-        pytest.param("mcp", *case.values, id=f"mcp-{case.id}", marks=case.marks)
-        for case in over_mcp_once(rows)
-    ]
-    return over_rest + over_mcp
-
-
-def over_mcp_once(rows: Iterable[Row]) -> list[Any]:
-    """Return a case for each row over MCP. Those that repeat a tool's code are slow: both APIs have
-    one input gate and one table of codes, and all rows are sent over REST.
+    """Return a case for each row over REST and over MCP, in samples: both have one input gate and
+    one table of codes.
     """
-    cases, seen = [], set[tuple[str, str]]()
+    return [
+        pytest.param(api, *case.values, id=f"{api}-{case.id}", marks=case.marks)
+        for api, each in (("rest", 3), ("mcp", 1))
+        for case in in_samples(rows, each=each)
+    ]
+
+
+def in_samples(rows: Iterable[Row], *, each: int) -> list[Any]:
+    """Return a case for each row; those after the first `each` of a tool's code are slow."""
+    cases, seen = [], Counter[tuple[str, str]]()
     for row in rows:
-        is_repeated = (row.tool, row.expect_code) in seen
-        seen.add((row.tool, row.expect_code))
-        cases.append(
-            pytest.param(row, id=str(row), marks=[pytest.mark.slow] if is_repeated else [])
-        )
+        seen[row.tool, row.expect_code] += 1
+        is_more = seen[row.tool, row.expect_code] > each
+        cases.append(pytest.param(row, id=str(row), marks=[pytest.mark.slow] if is_more else []))
     return cases
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.bad_inputs import FOLDER, Row, encode, rows
+from tests.contract.bad_inputs import FOLDER, Row, encode, in_samples, rows
 from tests.support.runners.tool_client import ToolClient
 from tests.support.workspace.webgal_media import GAME
 from tests.support.workspace.workspace_calls import files_in
@@ -51,7 +51,7 @@ def test_there_are_rows_for_each_tool() -> None:
     assert {row.tool for row in ROWS} == TOOLS
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", in_samples(ROWS, each=2))
 def test_a_bad_input_gets_its_code_and_nothing_is_written(
     tool_client: ToolClient, game: Path, row: Row
 ) -> None:

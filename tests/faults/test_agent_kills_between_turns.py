@@ -57,6 +57,7 @@ def check_answered(installation: FaultInstallation, model: ModelServer, run_id: 
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_turn_whose_worker_is_killed_while_it_streams_is_requested_again(
     installation: FaultInstallation, model: ModelServer, tmp_path: Path
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_turn_whose_worker_is_killed_while_it_streams_is_requested_again(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_kill_between_two_calls_of_a_turn_repeats_neither_the_turn_nor_the_first_call(
     installation: FaultInstallation, model: ModelServer, tmp_path: Path
 ) -> None:

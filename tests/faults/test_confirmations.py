@@ -28,6 +28,7 @@ def approve(run_id: str) -> None:
     confirm(decision_id=number, by="admin:ann", how="admin")
 
 
+@pytest.mark.slow
 def test_a_waiting_run_resumes_after_every_process_was_killed(
     installation: FaultInstallation, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def test_a_restart_during_long_runs_releases_and_resumes_them(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_workers_wait_for_a_server_that_is_unavailable_for_longer_than_the_lease(
     installation: FaultInstallation, postgres: PostgresServer, tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def close_reply_hub_after(installation: FaultInstallation) -> Iterator[None]:
     get_loop().submit(_close_reply_hub()).result(60)
 
 
+@pytest.mark.slow
 def test_a_result_reaches_the_worker_over_another_web_process(
     installation: FaultInstallation,
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_call_ends_at_its_deadline_and_leaves_no_process(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_canceled_run_ends_its_call_at_the_runner(
     installation: FaultInstallation, folder: Path, proxy: Relay
 ) -> None:

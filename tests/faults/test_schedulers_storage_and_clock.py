@@ -33,6 +33,7 @@ for number in range({RUNS_EACH}):
 """
 
 
+@pytest.mark.slow
 def test_three_schedulers_record_a_lost_worker_once(
     installation: FaultInstallation, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ def test_another_worker_restores_the_session_of_a_killed_worker(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_the_worker_that_holds_a_session_gets_its_runs(
     installation: FaultInstallation, site: str
 ) -> None:

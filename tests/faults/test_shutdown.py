@@ -104,6 +104,7 @@ def test_a_worker_paused_past_its_lease_writes_nothing_and_registers_under_a_new
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_resumed_worker_does_not_touch_a_run_that_another_worker_holds(
     installation: FaultInstallation, tmp_path: Path
 ) -> None:

@@ -96,6 +96,7 @@ def test_a_once_step_is_never_repeated(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_call_whose_worker_was_killed_is_recorded_as_ended_once(
     installation: FaultInstallation, tmp_path: Path
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_call_whose_worker_was_killed_is_recorded_as_ended_once(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_bytes_stored_without_their_row_are_stored_again(installation: FaultInstallation) -> None:
     installation.start("scheduler")
     installation.workers(2)
@@ -152,6 +154,7 @@ def test_a_run_fails_after_three_lost_workers(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_a_worker_killed_during_a_cancel_leaves_no_slot(installation: FaultInstallation) -> None:
     installation.start("scheduler")
     (worker,) = installation.workers(1)
@@ -220,6 +223,7 @@ def test_a_killed_submit_is_committed_completely_or_not_at_all(
     installation.check_invariants()
 
 
+@pytest.mark.slow
 def test_every_worker_killed_at_once_and_started_again(
     installation: FaultInstallation, tmp_path: Path
 ) -> None:

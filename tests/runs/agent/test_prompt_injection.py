@@ -140,7 +140,13 @@ def obey_and_check(
     return obey
 
 
-@pytest.mark.parametrize("row", IN_FILES, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row.name, marks=[pytest.mark.slow] if number % 3 else [])
+        for number, row in enumerate(IN_FILES)
+    ],
+)
 def test_an_injection_in_a_file_has_no_effect_outside_policy(
     row: Injection,
     environment: InjectionEnvironment,

@@ -87,7 +87,13 @@ def stores_screenshot(reader: Reader, pages: PageServer, markup: str) -> bool:
     return reader.wait(save_screenshot(context)) is not None
 
 
-@pytest.mark.parametrize("wrap", [str, shadow, frame, lambda markup: shadow(frame(markup))])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        *(pytest.param(wrap, marks=pytest.mark.slow) for wrap in (str, shadow, frame)),
+        lambda markup: shadow(frame(markup)),
+    ],
+)
 @pytest.mark.parametrize(
     "field",
     [

@@ -87,7 +87,7 @@ CollectContents = Callable[[str, list[str]], dict[str, str | bytes]]
     ("username", "password", "path", "status"),
     [
         (USERNAME, PASSWORD, "/login", "succeeded"),
-        ("canary-user-5521", ODD, "/login", "failed"),
+        pytest.param("canary-user-5521", ODD, "/login", "failed", marks=SLOW),
         pytest.param("canary-user-5521", SHORT, "/login", "failed", marks=SLOW),
         pytest.param("canary-user-5521", ODD, "/no_form", "failed", marks=SLOW),
         ("canary-user-5521", ODD, "/leaky", "failed"),

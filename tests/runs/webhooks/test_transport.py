@@ -38,6 +38,9 @@ def serve_once(answer: Callable[[socket.socket], None]) -> Iterator[str]:
                 with connection:
                     connection.recv(65536)
                     answer(connection)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(65536):  # else what is unread resets the connection
+                        pass
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()

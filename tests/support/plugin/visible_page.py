@@ -50,10 +50,14 @@ class VisiblePage:
         raise AssertionError(f"{text!r} is not in {self.overlay_texts()}")
 
     def wait_until_drawn(self) -> None:
-        """Wait until the tab's page has drawn two frames: a browser drops input before that."""
+        """Wait until the tab's page has the focus and the browser shows a frame of it: a browser
+        drops input before that.
+        """
         self.page.evaluate(
-            "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+            "new Promise((drawn) => { const look = () => document.hasFocus() ? drawn()"
+            " : requestAnimationFrame(look); requestAnimationFrame(look); })"
         )
+        self.page.send("Page.captureScreenshot")  # of what the browser shows
 
     def press_button(self, label: str) -> None:
         """Click a button of the overlay with the real mouse, once it accepts clicks."""

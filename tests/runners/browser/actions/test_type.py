@@ -12,14 +12,14 @@ from tests.support.browser.task_page import TaskPage, start_on_markup
 pytest_plugins = ["tests.support.browser.browser_fixtures"]
 
 TEXTS = [
-    "plain text",
+    pytest.param("plain text", marks=pytest.mark.slow),
     'Tom & "Jerry" <b>\'s</b> 100% {x} [y] \\ ~`|^',
     "你好，世界！输入法",
-    "日本語 かな 한국어",
+    pytest.param("日本語 かな 한국어", marks=pytest.mark.slow),
     "🙂👍🏽 👨‍👩‍👧 🇨🇳",
-    "Äé ñ ø ß ł",
-    "mixed 中文 and 🙂 text",
-    "x" * 500,
+    pytest.param("Äé ñ ø ß ł", marks=pytest.mark.slow),
+    pytest.param("mixed 中文 and 🙂 text", marks=pytest.mark.slow),
+    pytest.param("x" * 500, marks=pytest.mark.slow),
     "עברית العربية",
 ]
 STRATEGIES = ["cdp_key", "dom_input"]
