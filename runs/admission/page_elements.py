@@ -12,9 +12,6 @@ from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.authorization.policy import current_policy
 from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments
 from decisions.models import Decision
-from decisions.presentation.visible_text import secret_named
-from decisions.security.masking import MASK
-from runners.actions.catalogue import TYPE
 from runners.actions.judged import (
     CHANGED,
     ExpectedElement,
@@ -26,7 +23,7 @@ from runners.actions.judged import (
 )
 from runners.errors import ElementChanged
 from runners.own_browsers import is_own_browser
-from runs.admission.shown_page import is_secret_field
+from runs.admission.shown_page import is_secret_field, with_facts
 
 SUBMITS = " submits"  # the state of an element that submits its form, in its line
 MAX_RENEWALS = 2  # new confirmations of a call whose element changed
@@ -99,12 +96,7 @@ def with_shown_element(
     before = {} if superseded is None else _shown_before(superseded)
     changed = {name + BEFORE: text for name, text in before.items() if shown.get(name) != text}
     shown |= changed
-    masked = request.args if request.display_args is None else request.display_args
-    exact, masked = {**request.args, **shown}, {**masked, **shown}
-    if request.tool == TYPE.name and (judged.is_secret or is_secret_field(judged.line)):
-        length = f"text, {len(str(request.args.get('text', '')))} characters"
-        exact, masked = {**exact, "text": secret_named(length)}, {**masked, "text": MASK}
-    return replace(request, shown_args=exact, display_args=masked)
+    return with_facts(request, shown, is_secret=judged.is_secret or is_secret_field(judged.line))
 
 
 def counted_warning(decision: Decision, judged: JudgedElement) -> str:

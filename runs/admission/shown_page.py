@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from django.db.models import QuerySet
+
 from decisions.authorization.authorize import ToolCallRequest
 from decisions.presentation.visible_text import revealed, secret_named
 from decisions.security.masking import MASK
@@ -54,26 +56,49 @@ def with_shown_page(
     Args:
         journal: the run's steps before this one.
     """
-    tab_id = request.args.get("tabId")
-    if request.tool not in ACTIONS or tab_id is None:
+    if request.tool not in ACTIONS or request.args.get("tabId") is None:
         return request
+    shown = _shown(_observations(run, journal), request.args)
+    is_secret = _is_secret(shown.get("element", ""), request.args)
+    return with_facts(request, shown, is_secret=is_secret)
+
+
+def with_facts(
+    request: ToolCallRequest, shown: Mapping[str, str], *, is_secret: bool
+) -> ToolCallRequest:
+    """Return the request with facts of the page for a person; what it types into a secret field
+    is masked.
+    """
+    masked = request.args if request.display_args is None else request.display_args
+    exact, masked = {**request.args, **shown}, {**masked, **shown}
+    if request.tool == TYPE.name and is_secret:
+        length = f"text, {len(str(request.args.get('text', '')))} characters"
+        exact, masked = {**exact, "text": secret_named(length)}, {**masked, "text": MASK}
+    return replace(request, shown_args=exact, display_args=masked)
+
+
+def types_secret(task_id: str, args: Mapping[str, Any]) -> bool:
+    """Tell whether a host's call of `browser_type` types into a secret field, by what the newest
+    observation of its session showed.
+    """
+    observations = _of_runs(Run.objects.filter(task_id=task_id))
+    return _is_secret(_shown(observations, args).get("element", ""), args)
+
+
+def _shown(observations: Iterator[Observed], args: Mapping[str, Any]) -> dict[str, str]:
+    """Return the page of a call's tab, and the lines of the elements that the call names."""
     shown: dict[str, str] = {}
-    for tab, page, is_continued in _observations(run, journal):
-        if tab != tab_id:
+    for tab, page, is_continued in observations:
+        if tab != args.get("tabId"):
             continue
         title = str(page.get("title", ""))[:TITLE_CHARS] or "without a title"
         shown.setdefault("page", f"{title}, {page.get('url')}")
         for name, field in ELEMENTS.items():
-            if field not in shown and (line := _line_of(request.args.get(name), page)):
+            if field not in shown and (line := _line_of(args.get(name), page)):
                 shown[field] = line
         if not is_continued:
             break
-    masked = request.args if request.display_args is None else request.display_args
-    exact, masked = {**request.args, **shown}, {**masked, **shown}
-    if request.tool == TYPE.name and _is_secret(shown.get("element", ""), request.args):
-        length = f"text, {len(str(request.args.get('text', '')))} characters"
-        exact, masked = {**exact, "text": secret_named(length)}, {**masked, "text": MASK}
-    return replace(request, shown_args=exact, display_args=masked)
+    return shown
 
 
 def _is_secret(lines: str, args: Mapping[str, Any]) -> bool:
@@ -123,7 +148,12 @@ def _observations(run: Run, journal: Sequence[EndedStep]) -> Iterator[Observed]:
     if run.task_id is None:
         return
     before = Run.objects.filter(task_id=run.task_id, created_at__lt=run.created_at)
-    for earlier in before.exclude(pk=run.pk).order_by("-created_at", "-id")[:RUNS]:
+    yield from _of_runs(before.exclude(pk=run.pk))
+
+
+def _of_runs(runs: QuerySet[Run]) -> Iterator[Observed]:
+    """Yield what the newest runs observed."""
+    for earlier in runs.order_by("-created_at", "-id")[:RUNS]:
         yield from _of_session(earlier)
         yield from _of_journal(list(earlier.steps.order_by("index")))
 

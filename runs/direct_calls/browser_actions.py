@@ -17,13 +17,14 @@ from django.db import IntegrityError
 from decisions.errors import InvalidInput, RunNeedsConfirmation, ToolNotFound
 from decisions.identity.principals import Principal
 from decisions.infra.threads import in_thread
-from runners.actions.catalogue import ACTIONS, TASK_START, TASK_STOP
+from runners.actions.catalogue import ACTIONS, TASK_START, TASK_STOP, TYPE
 from runners.browser_sessions import find_session
 from runners.invocation.arguments import check_args, further_scopes_of
 from runners.own_browsers import ANY_OWN, SELECTED, choose_own_browser, is_own_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Tool
 from runners.tools.registry import get_tool
+from runs.admission.shown_page import types_secret
 from runs.agent.first_call import start_event_data
 from runs.agent.journal_view import TAKEOVERS_ENDED
 from runs.conversations.errors import ActionUnfinished, PageTakenOver, SessionWaits
@@ -35,6 +36,7 @@ from runs.models import TERMINAL, Run, Task, TaskStatus
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run
 from runs.submission.services import submit_run
+from runs.task_templates.builtin.session_action import MASKS_TEXT
 
 TEMPLATE = "session_action"
 SESSION_NAME = "browser of an agent host"
@@ -116,12 +118,19 @@ class _Action:
         submitted = submit_run(
             principal=self.owner,
             template_id=TEMPLATE,
-            inputs={"action": self.name, "args": dict(self.args), **self.known},
+            inputs=self._inputs(),
             session_id=self.session_id,
             options={"mode": "sync", "timeoutMs": _timeout_ms(self.name)},
             message=message,
         )
         return submitted.run_id
+
+    def _inputs(self) -> dict[str, Any]:
+        """Return the run's inputs: what is typed into a secret field is a secret one."""
+        inputs = {"action": self.name, "args": dict(self.args), **self.known}
+        if self.name == TYPE.name and self.task is not None:
+            inputs[MASKS_TEXT] = types_secret(self.task.id, {**self.known, **self.args})
+        return inputs
 
 
 def _submit(

@@ -28,6 +28,7 @@ from decisions.identity.authority import seen_by
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from decisions.security.masking import input_masker
+from runners.actions.typed_text import hide_typed_text
 from runs.models import Run, RunEvent, RunStep
 
 EVIDENCE_NAME = "{}.evidence.jsonl"
@@ -77,8 +78,8 @@ def export_evidence(
 def _records(run: Run, principal: Principal, *, contents: bool) -> Iterator[Record]:
     mask = input_masker([run.inputs, run.options]).value
     return chain(
-        [mask({"type": "run", **_columns(run)})],
-        map(mask, _steps(run)),
+        [mask(hide_typed_text({"type": "run", **_columns(run)}))],
+        map(mask, map(hide_typed_text, _steps(run))),
         map(mask, _events(run)),
         _artifacts(run, contents=contents),
         map(mask, _decisions(run, principal)),

@@ -93,6 +93,10 @@ class StepContext(Protocol):
         """The inputs without credentials in URLs too, for a model."""
 
     @property
+    def secrets(self) -> Mapping[str, str]:
+        """The secret inputs that the step gets, by dotted path."""
+
+    @property
     def session_id(self) -> str:
         """The id of the run's browser session."""
 

@@ -4,11 +4,14 @@ page is searched for each secret. Where one may be is in docs/security.md, "Wher
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +20,17 @@ import orjson
 import pytest
 from django.test import Client
 
+from decisions.authorization.sealed_arguments import shown_digest
+from decisions.errors import RunNeedsConfirmation
 from decisions.identity.principals import Principal
+from decisions.models import Decision
 from runners.browser_sessions import read_state
 from runners.models import BrowserSession, PluginClient
 from runners.plugin.pairing.tickets import create_ticket
 from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
+from runs.conversations.services import create_task
+from runs.direct_calls.browser_actions import perform_action
 from runs.installation.backups.create import create_backup
 from runs.models import Run, RunStep, Task
 from runs.submission.services import submit_run
@@ -33,8 +41,10 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.audit.canaries import Places, every_column, files_below, found_in
 from tests.support.audit.secret_search import collect_logs, every_page
+from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.browser.page_server import PageResponse, html
 from tests.support.browser.template_sites import Site
+from tests.support.decisions.deciders import SURFACES, Decider
 from tests.support.runners.protocol_browser import open_browser, pair_browser, tab
 from tests.support.runners.stub_runner import RunnerConnection, stub_runner
 from tests.support.runs.task_socket import open_task_socket
@@ -46,6 +56,7 @@ pytest_plugins = [
     "tests.support.agent.agent_fixtures",
     "tests.support.agent.model_fixtures",
     "tests.support.browser.login_fixtures",
+    "tests.support.browser.own_browser_fixtures",
     "tests.support.browser.template_fixtures",
     "tests.support.rest.rest_fixtures",
     "tests.support.runners.runner_fixtures",
@@ -54,6 +65,15 @@ pytest_plugins = [
 ]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 ROOT = Path(__file__).parents[2]
+PLANTED = (
+    "secret input",
+    "URL credential",
+    "URL in a goal",
+    "target token",
+    "model API key",
+    "typed password",
+    "password typed by a host",
+)
 
 
 def allowed_places() -> dict[str, tuple[str, ...]]:
@@ -138,6 +158,99 @@ def run_on_echoing_runner(
             texts.append(api.post("/api/v1/tools/bash.exec/call", json=body).text)
         texts.append(api.get("/api/v1/tools").text)
     return "\n".join(texts)
+
+
+def type_password(
+    model: ModelServer,
+    browser: ScriptedBrowser,
+    worker: WorkerProcess,
+    principal: Principal,
+    superuser_client: Client,
+    password: str,
+) -> str:
+    """Let an agent type a password, which a person confirms; return the pages that they see."""
+    browser.text = '[4] input password "Word" = ""'
+    model.script = [
+        Turn("", [Call("task_start", {"url": SHOP}, "open")]),
+        Turn("", [Call("browser_type", {"tabId": TAB, "clickId": 4, "text": password}, "type")]),
+        complete(),
+    ]
+    create_task(principal=principal, message="Log in.", target_id="plugin")
+    worker.work()
+    decision = Decision.objects.get(tool="browser_type")
+    pages = [Decider(surface, superuser_client).see(decision.pk).text for surface in SURFACES]
+    Decider("admin", superuser_client).decide(decision.pk, "confirm", shown_digest(decision))
+    worker.work()
+    (typed,) = [action for action in browser.sent if action.name == "browser_type"]
+    assert typed.params["text"] == password
+    return "\n".join(pages)
+
+
+def type_as_host(
+    browser: ScriptedBrowser,
+    working: AbstractContextManager[None],
+    principal: Principal,
+    superuser_client: Client,
+    password: str,
+) -> str:
+    """Type a password as a host does, which a person confirms; return what both are shown."""
+    act = partial(perform_action, principal=principal)
+    with working:
+        opened = act(name="task_start", args={"url": SHOP}, session_id=None, target_id="plugin")
+        session_id = asyncio.run(opened).session_id
+        args = {"clickId": 4, "text": password}
+        with pytest.raises(RunNeedsConfirmation) as asked:
+            asyncio.run(act(name="browser_type", args=args, session_id=session_id))
+        decision = Decision.objects.get(pk=asked.value.details["decisionId"])
+        pages = [Decider(surface, superuser_client).see(decision.pk).text for surface in SURFACES]
+        Decider("admin", superuser_client).decide(decision.pk, "confirm", shown_digest(decision))
+        run_id = str(asked.value.details["runId"])
+        wait_until(lambda: Run.objects.get(pk=run_id).status == "succeeded")
+    assert browser.sent[-2].params["text"] == password
+    return "\n".join([*pages, asked.value.message, str(asked.value.details)])
+
+
+@contextmanager
+def works_on(
+    worker: WorkerProcess, in_background: Callable[[Callable[[], object]], Any]
+) -> Iterator[None]:
+    """Let a worker execute runs as they are submitted, within the block."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(0.02):
+            worker.work()
+
+    working = in_background(work)
+    try:
+        yield
+    finally:
+        stop.set()
+        working.join(30)
+
+
+@pytest.fixture
+def type_passwords(
+    model: ModelServer,
+    browser: ScriptedBrowser,
+    worker: WorkerProcess,
+    in_background: Callable[[Callable[[], object]], Any],
+    principal: Principal,
+    superuser_client: Client,
+) -> Callable[[dict[str, str]], str]:
+    """Return a function that types passwords as an agent and as a host, and returns what people
+    and the host are shown.
+    """
+
+    def type_in(secrets: dict[str, str]) -> str:
+        people = principal, superuser_client
+        of_agent = type_password(model, browser, worker, *people, secrets["typed password"])
+        working = works_on(worker, in_background)
+        return of_agent + type_as_host(
+            browser, working, *people, secrets["password typed by a host"]
+        )
+
+    return type_in
 
 
 def every_answer(api: httpx.Client, principal: Principal, run_ids: list[str]) -> Places:
@@ -242,13 +355,14 @@ def test_no_canary_is_where_no_secret_may_be(
     token: str,
     superuser_client: Client,
     principal: Principal,
+    type_passwords: Callable[[dict[str, str]], str],
     settings: Any,
     tmp_path: Path,
 ) -> None:
     settings.LEASE_BEAT_S, settings.POLL_S = 0.1, 60
-    kinds = ("secret input", "URL credential", "URL in a goal", "target token", "model API key")
-    secrets = {kind: f"canary-{n}-7f3a91c2-{kind[:3]}" for n, kind in enumerate(kinds)}
-    agent_settings.LLM = replace(agent_settings.LLM, api_key=secrets["model API key"])
+    secrets = {kind: f"canary-{n}-7f3a91c2-{kind[:3]}" for n, kind in enumerate(PLANTED)}
+    key = secrets["model API key"]
+    agent_settings.LLM = replace(agent_settings.LLM, api_key=key)
     secrets["API token"] = token
     secrets["webhook secret"] = make_webhook()["secret"]
     goal_url = f"{site.url('/reports')}?n=1&access_token="
@@ -265,14 +379,13 @@ def test_no_canary_is_where_no_secret_may_be(
         working.join(300)
         assert RunStep.objects.filter(run_id=batch, owner="w2").exists()
         model.script = [
-            Turn(
-                f"{secrets['model API key']}", [Call("task_start", {"url": f"{goal_url}***"}, "t1")]
-            ),
-            complete(f"{goal_url}***: {secrets['URL in a goal']} {secrets['model API key']}"),
+            Turn(key, [Call("task_start", {"url": f"{goal_url}***"}, "t1")]),
+            complete(f"{goal_url}***: {secrets['URL in a goal']} {key}"),
         ]
         message = {"message": f"Read {goal_url}{secrets['URL in a goal']} and report."}
         assert api.post("/api/v1/tasks", json=message).status_code in (201, 202)
         worker.work()
+        requests = type_passwords(secrets)
         answers = run_on_echoing_runner(api, worker, principal, secrets["target token"])
         chat = api.post("/api/v1/chat", json=RISKY).json()
         secrets["confirm token"] = chat["trace"]["high_risk_confirmation"]["confirm_token"]
@@ -283,7 +396,7 @@ def test_no_canary_is_where_no_secret_may_be(
         places = every_column() | every_answer(api, principal, run_ids)
         places |= every_stream(api, web, token, run_ids)
         places |= every_page_of(superuser_client, run_ids) | backed_up(tmp_path / "backup")
-    places |= {"answers of calls": answers, "log and Redis": "\n".join(log)}
+    places |= {"calls": answers, "requests": requests, "log and Redis": "\n".join(log)}
     places |= files_below("home", Path(settings.CONTINUITY_HOME))
     found = sorted(set(found_in(secrets, places)))
     allowed = allowed_places()

@@ -31,6 +31,7 @@ from tests.contract.mcp_http_host import HEADERS
 from tests.support.agent.agent_goals import observations, page_field
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
+from tests.support.audit.canaries import every_column, found_in
 from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.browser.page_server import PageServer
 from tests.support.rest.rest import bearer
@@ -98,7 +99,7 @@ def test_a_host_acts_on_pages_that_each_answer_shows(
     assert page.endswith("</untrusted-page>")
     task = Task.objects.get(session_id=started["sessionId"])
     assert task.status == "ongoing"
-    assert not TaskMessage.objects.filter(content__contains="hunter22").exists()
+    assert list(found_in({"typed": "hunter22"}, every_column())) == []
 
 
 def test_the_page_is_shown_after_scrolling_too(browsing: Host, page_server: PageServer) -> None:

@@ -31,6 +31,8 @@ from runs.task_templates.subjects import host_of, subject_line
 
 ACTION, PAGE = "action", "page"  # the kinds of steps
 RESULT_BYTES = 16 * 1024  # of a result; the host's model is not the one that the agent has
+MASKS_TEXT = "masksText"
+TEXT = ("args", "text")  # the path of what is typed
 HOST_CALL = "host"  # the id of the call in the task's events
 # Of a run's error, where the action's error does not have them.
 _ERROR: Mapping[str, Any] = {
@@ -50,6 +52,11 @@ class SessionActionInputs(Closed):
     selected_client_id: SelectedClientId = None
     times_given_back: int = Field(
         default=0, alias="timesGivenBack", description="Takeovers that had ended by then."
+    )
+    masks_text: bool = Field(
+        default=False,
+        alias="masksText",
+        description="The text is for a secret field, so it is a secret input.",
     )
 
 
@@ -83,6 +90,10 @@ class SessionAction(TaskTemplate):
         url = inputs["args"].get("url") or inputs.get("url") or ""
         return subject_line(inputs["action"], host_of(url) if isinstance(url, str) else "")
 
+    def secret_paths(self, inputs: Mapping[str, Any]) -> set[tuple[str | int, ...]]:
+        """Return the path of a text that is typed into a secret field."""
+        return {TEXT} if inputs.get(MASKS_TEXT) else set()
+
     def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
         """Return the inputs with the caller's own browser, if the session acts in one.
 
@@ -108,7 +119,7 @@ class SessionAction(TaskTemplate):
         """Perform the action, or observe the page."""
         if step.input["kind"] == PAGE:
             return await _observe(ctx)
-        args = await _with_tab(ctx)
+        args = _whole_args(ctx)
         event = {"tool": ctx.inputs["action"], "args": args, "toolCallId": HOST_CALL}
         if not ctx.is_resumed:
             ctx.emit("toolUsed", start_event_data(event))
@@ -142,11 +153,15 @@ NOT_SEEN = (
 )
 
 
-async def _with_tab(ctx: StepContext) -> dict[str, Any]:
-    """Return the arguments with the session's last tab where the host named none."""
+def _whole_args(ctx: StepContext) -> dict[str, Any]:
+    """Return the arguments with the session's last tab where the host named none, and with the
+    text that is a secret input.
+    """
     args, action = dict(ctx.inputs["args"]), ACTIONS[ctx.inputs["action"]]
     if "tab_id" in action.parameters.model_fields:
         args.setdefault("tabId", ctx.inputs.get("tabId") or NO_TAB)
+    if ctx.inputs.get(MASKS_TEXT):
+        args["text"] = ctx.secrets[".".join(TEXT)]
     return args
 
 
