@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 from decisions.errors import BodyTooLarge, MalformedBody, NotUnicode
@@ -16,6 +17,8 @@ BODY_LIMIT = 1024 * 1024
 CALL_LIMIT = 8 * 1024 * 1024  # tool calls and MCP lines
 MAX_DEPTH = 32
 MAX_VALUES = 100_000
+# An unterminated string matches to the end: else each quote in it would start another match.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -29,6 +32,14 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
+def _too_many_values() -> MalformedBody:
+    return MalformedBody(f"The JSON contains more than {MAX_VALUES} values.")
+
+
+def _count_brackets(raw: bytes) -> int:
+    return raw.count(b"[") + raw.count(b"{")
+
+
 def load_json(raw: bytes, *, limit: int = BODY_LIMIT) -> Any:
     """Parse and validate JSON bytes.
 
@@ -38,6 +49,8 @@ def load_json(raw: bytes, *, limit: int = BODY_LIMIT) -> Any:
     """
     if len(raw) > limit:
         raise BodyTooLarge(f"The body has {len(raw)} bytes; at most {limit} are accepted.")
+    if _count_brackets(raw) > MAX_VALUES and _count_brackets(_STRING.sub(b"", raw)) > MAX_VALUES:
+        raise _too_many_values()  # before they are made, which would take a second
     try:
         value = json.loads(
             raw.decode("utf-8"),
@@ -61,15 +74,16 @@ def check_value(value: Any) -> None:
         MalformedBody: Names the first problem.
     """
     todo: list[tuple[Any, int]] = [(value, 1)]
-    count = 0
+    count = 1
     while todo:
         item, depth = todo.pop()
-        count += 1
         if depth > MAX_DEPTH:
             raise MalformedBody(f"The JSON is nested deeper than {MAX_DEPTH} levels.")
+        children = _children(item)
+        count += len(children)
         if count > MAX_VALUES:
-            raise MalformedBody(f"The JSON contains more than {MAX_VALUES} values.")
-        todo.extend((child, depth + 1) for child in _children(item))
+            raise _too_many_values()
+        todo.extend((child, depth + 1) for child in children)
 
 
 def _children(item: Any) -> list[Any]:

@@ -48,8 +48,8 @@ def parse_response(body: bytes) -> RunnerResponse:
     raw_updates = whole.get("updates")
     if raw_updates is not None and not isinstance(raw_updates, list):
         raise _shape("updates is not an array")
+    check_update_count(len(raw_updates or ()))
     updates = [parse_update(one) for one in raw_updates or ()]
-    check_update_count(len(updates))
     return RunnerResponse(_result(whole.get("result") if wrapped else whole), updates)
 
 

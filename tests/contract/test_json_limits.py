@@ -23,7 +23,7 @@ def body_with(value: str) -> bytes:
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(r'{"a\u0000b": 1}', "NUL"), ("[" * 100_000, "deeper than 32 levels")],
+    [(r'{"a\u0000b": 1}', "NUL"), ("[" * 50_000, "deeper than 32 levels")],
     ids=["a NUL in a field name", "endless nesting"],
 )
 def test_a_value_outside_the_limits_is_refused(api: httpx.Client, value: str, message: str) -> None:
