@@ -100,9 +100,6 @@ class AgentContext(Protocol):
     ) -> Awaitable[dict[str, Any]]:
         """Return a chunk of one of the run's artifacts, or {error}."""
 
-    def seconds_left(self) -> float:
-        """Return the seconds until the step's deadline."""
-
 
 def opens_start_url(inputs: Mapping[str, Any]) -> bool:
     """Return whether the run itself opens startUrl: if the agent may open pages."""

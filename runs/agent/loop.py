@@ -274,12 +274,9 @@ async def _stream_reply(
     from runners.llm.gateway import get_gateway
 
     gateway = await get_gateway(settings.LLM)
-    left_ms = max(1, int(ctx.seconds_left() * 1000))
     calls: list[LlmCall] = []
     key = WholeSecrets([str(settings.LLM.api_key or "")])  # its server may output it
-    chat = gateway.stream_chat(
-        messages=messages, tools=tools, timeout_ms=left_ms, only_tool=only_tool
-    )
+    chat = gateway.stream_chat(messages=messages, tools=tools, only_tool=only_tool)
     async with aclosing(chat) as parts:
         async for part in parts:
             content = key.add(part.content) if isinstance(part, Delta) else key.rest()

@@ -79,7 +79,6 @@ async def do_summary(
     chat = gateway.stream_chat(
         messages=[*messages, Message("user", REQUEST, is_temporary=True)],
         tools=tools,
-        timeout_ms=max(1, int(ctx.seconds_left() * 1000)),
     )
     with model_turn() as record_tokens:
         async with aclosing(chat) as parts:
