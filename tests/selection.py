@@ -19,7 +19,11 @@ ROOT = Path(__file__).parent.parent
 # The product's files that ask for the vendor of the database, or hold SQL for SQLite, with the
 # tests of what they do. tests/tooling/test_selection.py finds a file that is missing here.
 VENDOR = {
-    "artifacts/storage/blob_lock.py": ("artifacts/storage/*", "artifacts/api/test_uploads.py"),
+    "artifacts/storage/blob_lock.py": (
+        "artifacts/storage/test_artifacts.py",
+        "artifacts/storage/test_s3.py",
+        "artifacts/api/test_uploads.py",
+    ),
     "config/settings.py": ("config/test_health.py",),
     "decisions/admin/audit.py": ("decisions/admin/test_audit_log.py",),
     "decisions/audit/archive.py": ("decisions/audit/test_archive.py",),
@@ -70,7 +74,6 @@ ALSO = (
     "decisions/authorization/test_confirmations.py",
     "decisions/identity/test_token_expiry.py",
     "decisions/infra/*",
-    "e2e/test_task_chat_page.py",
     "runners/targets/*",
     "runs/conversations/test_concurrent_messages.py",
     "runs/execution/test_suspension.py",
@@ -121,6 +124,20 @@ WAITING = (
 )
 
 
+# Tests that take long. They come next: at the end, one test worker would run them alone.
+LONG = (
+    "config/test_translations.py",
+    "contract/test_access_grid.py",
+    "runners/workspace/files/test_path_oracle.py",
+    "runs/installation/test_backup.py",
+    "runs/installation/test_demo_first_run.py",
+    "runs/task_templates/*",
+    "test_house_style.py",
+    "tooling/test_guards.py",
+    "volume_trial/*",
+)
+
+
 def runs_on_sqlite(path: Path) -> bool:
     """Return whether the tests of a file also run on SQLite."""
     patterns = [pattern for patterns in VENDOR.values() for pattern in patterns]
@@ -152,5 +169,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests that mostly wait first. A file's tests keep their order."""
-    items.sort(key=lambda item: not _matches(item.path, WAITING))
+    """Put the tests that mostly wait first, then the long ones. A file's tests keep their order."""
+    items.sort(
+        key=lambda item: (not _matches(item.path, WAITING), not _matches(item.path, LONG)),
+    )

@@ -116,6 +116,7 @@ def test_an_earlier_output_is_rendered_like_a_new_one(
     assert visitor.texts("[data-role=output] p") == event
 
 
+@pytest.mark.slow
 def test_hidden_characters_of_a_reply_are_written_out(
     visitor: Visitor, make_task: MakeTask, worker: WorkerProcess
 ) -> None:

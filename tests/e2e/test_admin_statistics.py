@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from runs.models import Run
 from runs.statistics.folding import fold_statistics
 from tests.support.admin.live_pages import save_screenshot
@@ -18,6 +20,7 @@ pytest_plugins = [
 DRAWN = "[...document.querySelectorAll('[data-plot]')].every((card) => card.chart)"
 
 
+@pytest.mark.slow
 def test_a_click_on_a_point_opens_the_runs_behind_it(
     visitor: Visitor, make_run: Callable[..., Run]
 ) -> None:

@@ -202,6 +202,7 @@ def test_readers_miss_no_event_when_a_web_process_is_replaced(
     assert all(reader.connections >= 2 for reader in readers)
 
 
+@pytest.mark.slow
 def test_readers_that_disconnect_leave_no_resources(web: Web, home: TemporaryHome) -> None:
     writer = Writer(home, 1, 1)
     open_before = web.process.num_fds()
