@@ -96,7 +96,7 @@ def usable_schema(raw: Any) -> dict[str, Any] | None:
     """Return a schema of arguments in the form that is stored, or None if it is unusable."""
     if not isinstance(raw, dict) or raw.get("type", "object") != "object":
         return None
-    if _depth(raw) > _SCHEMA_MAX_DEPTH or not _is_self_contained(raw):
+    if _depth(raw) > _SCHEMA_MAX_DEPTH:
         return None
     schema = {
         name: part
@@ -107,7 +107,7 @@ def usable_schema(raw: Any) -> dict[str, Any] | None:
     if len(orjson.dumps(schema)) > SCHEMA_MAX_BYTES:
         return None
     try:
-        ForeignSchema(schema)
+        ForeignSchema(schema)  # refuses references out of the schema, which some hosts fetch
     except ValueError:
         return None
     return schema
@@ -142,16 +142,3 @@ def _depth(node: Any, depth: int = 0) -> int:
         return depth
     parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
     return max((_depth(part, depth + 1) for part in parts), default=depth)
-
-
-def _is_self_contained(node: Any) -> bool:
-    """Tell whether every reference stays within the schema, because some hosts fetch references."""
-    if isinstance(node, list):
-        return all(map(_is_self_contained, node))
-    if not isinstance(node, dict):
-        return True
-    for name, part in node.items():
-        is_reference = name in ("$ref", "$dynamicRef") and isinstance(part, str)
-        if is_reference and not part.startswith("#"):
-            return False
-    return all(map(_is_self_contained, node.values()))

@@ -26,7 +26,7 @@ PAGES: dict[str, str] = {
         </script>""",
     "/popups": "<title>P</title><p>x<script>for (;;) window.open('/plain')</script>",
     "/one-popup": """<!doctype html><title>One</title><p>opener
-        <script>window.open('/other')</script>""",
+        <script>popup = window.open('/other')</script>""",
     "/busy-loop": "<title>Busy</title><p>x<script>for (;;);</script>",
     "/late-busy-loop": """<!doctype html><title>Late</title><h1>Readable</h1><p>It came first.
         <script>addEventListener('load', () => { for (;;); })</script>""",

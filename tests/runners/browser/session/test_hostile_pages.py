@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -61,9 +60,8 @@ def test_a_popup_is_closed_and_the_page_is_read(reader: Reader, page_server: Pag
     assert "opener" in reader.text(page_server.url("/one-popup"))
 
     async def wait_for_its_end() -> None:
-        async with reader.session.tab() as tab, asyncio.timeout(5):
-            while len(tab.page.context.pages) > 1:
-                await asyncio.sleep(0.02)
+        async with reader.session.tab() as tab:
+            await tab.page.wait_for_function("popup.closed", timeout=5000)
 
     reader.wait(wait_for_its_end())
 
