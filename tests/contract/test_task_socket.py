@@ -356,8 +356,14 @@ def test_a_connection_without_a_credential_answers_no_frame(web: str, make_task:
 
 
 def test_a_token_in_a_frame_through_a_proxy_is_remote(
-    web: str, token: str, remote: Principal, talk_template: None
+    web: str, token: str, make_task: Make, remote: Principal, talk_template: None
 ) -> None:
+    headers, address = {"X-Forwarded-For": "203.0.113.7"}, web.replace("http", "ws", 1)
+    with connect(f"{address}/ws/tasks/{make_task()}", additional_headers=headers) as connected:
+        task_socket = TaskSocket(connected)
+        task_socket.request({"type": "auth", "token": token})
+        assert next(task_socket.remaining_frames(), None) is None
+        assert task_socket.close_code() == 4404
     task, _ = create_task(principal=remote)
     address = web.replace("http", "ws", 1) + f"/ws/tasks/{task['taskId']}"
     with connect(address, additional_headers={"X-Forwarded-For": "203.0.113.7"}) as connected:
