@@ -10,8 +10,10 @@ import orjson
 
 from runners.errors import RunnerFailed
 from runners.gateway.request import Update
+from runners.json_values import has_too_many_values
 
 MAX_UPDATES = 100_000
+MAX_VALUES = 250_000  # of a response: parsing 8 MiB of small arrays would take seconds
 MESSAGE_MAX = 2_000
 CODE_MAX = 64
 _DETAILS_MAX_BYTES = 16 * 1024
@@ -37,8 +39,11 @@ def parse_response(body: bytes) -> RunnerResponse:
     """Parse a whole response.
 
     Raises:
-        InvalidRunnerResponse: It is not JSON, or has neither or both of the two forms.
+        InvalidRunnerResponse: It is not JSON, has neither or both of the two forms, or has too
+            many values or updates.
     """
+    if has_too_many_values(body, MAX_VALUES):
+        raise InvalidRunnerResponse("too_large", f"The runner sent more than {MAX_VALUES} values.")
     whole = _loaded(body)
     if not isinstance(whole, dict):
         raise _shape("it is not an object")

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from runners.json_values import has_too_many_values
 from runners.llm.base import LlmCall
 from runners.llm.stream_events import StreamCut
 
@@ -16,7 +17,7 @@ MAX_CALLS = 64  # made per turn; later calls are reported as invalid
 MAX_RECEIVED = 512  # calls per turn, after which the stream is aborted
 MAX_TOKENS = 10**12  # a larger reported count is ignored
 MAX_TEXT = 4 * 1024 * 1024  # characters per turn, after which the stream is aborted
-MAX_DEPTH = 32
+MAX_DEPTH, MAX_VALUES = 32, 100_000
 _INVALID_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
 _ID = re.compile(r"[!-~]{1,128}")  # not every server accepts other ids when they are sent back
 
@@ -121,6 +122,8 @@ def parse_arguments(text: str) -> tuple[Mapping[str, Any], str]:
     """Return a call's arguments and "", or {} and what is wrong with them."""
     if not text.strip():
         return {}, ""
+    if has_too_many_values(text.encode(errors="replace"), MAX_VALUES):
+        return {}, f"its arguments have more than {MAX_VALUES} values"
     try:
         arguments = orjson.loads(text)
     except orjson.JSONDecodeError as error:

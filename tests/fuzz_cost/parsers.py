@@ -61,7 +61,7 @@ REFUSALS = (
     BackupError,
 )
 JSON = [
-    *("1,", "[1,2],", '{"a":1},', '"x",', "null,", "0.1e9,", "-1,", '"\\u00e9",', "1"),
+    *("1,", "[1,2],", '{"a":1},', '"x",', "null,", '"[",', "0.1e9,", "-1,", '"\\u00e9",', "1"),
     *("[", "]", '{"a":', "}", ",", " "),
 ]
 WORDS = [
@@ -194,7 +194,9 @@ def _diff(text: str) -> None:
 
 
 def _updates(text: str) -> None:
-    UpdateSplitter().feed(text.encode())
+    splitter, raw = UpdateSplitter(), text.encode()
+    for at in range(0, len(raw), 64 * KB):
+        splitter.feed(raw[at : at + 64 * KB])
 
 
 PARSERS = [
@@ -240,7 +242,14 @@ PARSERS = [
         [*JSON, '{"a":[', '{"b":', "xy"],
         prepare=_value,
     ),
-    Parser("arguments that a model sends", 4096 * KB, parse_arguments, JSON, True),
+    Parser(
+        "arguments that a model sends",
+        4096 * KB,
+        parse_arguments,
+        JSON,
+        True,
+        prepare=lambda text: (b'{"a":' + _json(text) + b"}").decode(),
+    ),
     Parser(
         "response of a runner",
         8192 * KB,
@@ -249,8 +258,8 @@ PARSERS = [
         prepare=_json,
     ),
     Parser(
-        "updates of a runner, read at once",
-        256 * KB,
+        "updates of a runner, as they arrive",
+        8192 * KB,
         _updates,
         ['{"updates":[', '"x",', '{"delta":"', '"},', "\\", '"', "[", "]"],
     ),

@@ -7,6 +7,7 @@ import pytest
 from decisions.chat.risk import detection
 from decisions.chat.risk.classes import RiskClass
 from decisions.chat.risk.detection import find_risk
+from decisions.chat.risk.english import rules
 from decisions.chat.risk.parsing import fix_typos
 from tests.support.decisions.gate_sets import Labelled, blind_set, measure, own_set
 
@@ -106,3 +107,10 @@ def test_each_clause_is_searched_once_however_often_the_message_refers_to_it(
     monkeypatch.setattr(detection, "_mentioned", search)
     find_risk("Do it. " * 100)
     assert len(searched) == 99
+
+
+def test_excuses_are_searched_only_for_verbs_with_a_risky_object(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rules, "is_requested", lambda *_: pytest.fail("an excuse was searched"))
+    assert find_risk("We send the notes and share the slides. " * 50) is None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from decisions.errors import BodyTooLarge, InvalidInput, MalformedBody
 from decisions.validation.json_input import (
     BODY_LIMIT,
+    CALL_LIMIT,
     MAX_DEPTH,
     MAX_VALUES,
     check_value,
@@ -49,6 +50,20 @@ REFUSED = {
     "a trailing comma": b"[1,]",
     "a control character in a text": b'["\x01"]',
 }
+
+
+@pytest.mark.parametrize("value", [b"1", b"[]", b'{"a":1}', b'"["', b'"\\""', b'"\\\\"', b'"x"'])
+def test_json_of_too_many_values_is_refused_before_it_is_parsed(
+    value: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("it was parsed"))
+    with pytest.raises(MalformedBody, match="more than 100000 values"):
+        load_json(b"[" + b",".join([value] * (MAX_VALUES + 2)) + b"]", limit=CALL_LIMIT)
+
+
+def test_brackets_commas_and_quotes_in_a_text_are_no_values() -> None:
+    text = '[{,"\\' * MAX_VALUES * 2
+    assert load_json(json.dumps([text]).encode(), limit=CALL_LIMIT) == [text]
 
 
 @pytest.mark.parametrize("case", REFUSED)

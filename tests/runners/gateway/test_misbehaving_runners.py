@@ -8,11 +8,13 @@ import gzip
 import time
 from collections.abc import Callable
 
+import orjson
 import pytest
 
 from runners.gateway.client import call_runner
 from runners.gateway.connections import MAX_WIRE_BYTES, close_pool
 from runners.gateway.request import TIMEOUT_MAX_MS, RunnerTarget
+from runners.gateway.response_parser import MAX_UPDATES, InvalidRunnerResponse, parse_response
 from runners.tools.base import ToolCall
 from tests.services import free_port
 from tests.support.runners.runner_calls import call, call_context, failure_details, target_at
@@ -282,3 +284,20 @@ def test_too_many_updates_end_the_call() -> None:
         result = call(runner.url, ctx=call_context(updates.append))
     assert failure_details(result)["reason"] == "too_large"
     assert len(updates) == 100_000
+
+
+@pytest.mark.parametrize("value", [b"1", b"[1,2]", b'"["', b'{"a":1}'])
+def test_a_response_of_too_many_values_is_refused_before_it_is_parsed(
+    value: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orjson, "loads", lambda _: pytest.fail("it was parsed"))
+    with pytest.raises(InvalidRunnerResponse) as refused:
+        parse_response(b'{"ok":true,"output":[' + value + (b"," + value) * 600_000 + b"]}")
+    assert refused.value.reason == "too_large"
+
+
+def test_a_response_of_all_updates_that_a_call_may_send_is_accepted() -> None:
+    update = b'{"delta":"[a, b]","at":"2026-01-01T00:00:00Z"}'
+    updates = b",".join([update] * MAX_UPDATES)
+    parsed = parse_response(b'{"updates":[' + updates + b'],"result":{"ok":true,"output":1}}')
+    assert len(parsed.updates) == MAX_UPDATES

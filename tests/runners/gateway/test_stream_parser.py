@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runners.gateway import stream_parser
 from runners.gateway.stream_parser import UpdateSplitter
 
 VALUES = st.recursive(
@@ -71,3 +72,10 @@ def test_a_response_that_does_not_start_with_updates_is_ignored(raw: bytes) -> N
 
 def test_elements_nested_too_deep_are_ignored() -> None:
     assert elements_in(b'{"updates":["a",' + b"[" * 100_000, 4096) == [b'"a"']
+
+
+def test_elements_of_a_response_that_may_have_too_many_values_are_ignored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_parser, "MAX_VALUES", 100)
+    assert elements_in(b'{"updates":["a",[' + b"[]," * 101 + b'1],"b"]', 32) == [b'"a"']

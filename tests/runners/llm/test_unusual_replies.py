@@ -10,7 +10,7 @@ import pytest
 
 from runners.errors import ModelFailed
 from runners.llm.base import LlmCall, LlmSettings, Message
-from runners.llm.tool_calls import MAX_CALLS, MAX_RECEIVED
+from runners.llm.tool_calls import MAX_CALLS, MAX_RECEIVED, parse_arguments
 from tests.runners.llm.test_gateway import final_part, receive_parts, settings  # noqa: F401  (a fixture)
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn
@@ -228,3 +228,11 @@ def test_call_ids_of_another_server_are_escaped_for_anthropic(model: ModelServer
     escaped_ids = [block["id"] for block in calls["content"]]
     assert escaped_ids == ["functions_2eread_3a0", "functions_read_0"]
     assert [block["tool_use_id"] for block in results["content"]] == escaped_ids
+
+
+def test_arguments_of_too_many_values_are_refused_before_they_are_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(orjson, "loads", lambda _: pytest.fail("they were parsed"))
+    arguments, problem = parse_arguments('{"a":[' + "[]," * 100_001 + "1]}")
+    assert (arguments, problem) == ({}, "its arguments have more than 100000 values")

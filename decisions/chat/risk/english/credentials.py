@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from decisions.chat.risk.english.grammar import verbs
 
@@ -39,17 +40,24 @@ _NO_SECRET = re.compile(
 )
 
 
+# Many verbs of one clause have the same objects.
+@lru_cache(maxsize=8)
+def _secret_in(text: str) -> tuple[str, re.Match[str] | None]:
+    """Return a text without what is no secret, and the first secret in it."""
+    plain = _NO_SECRET.sub(" ", text)
+    return plain, _SECRET.search(plain)
+
+
 def is_about_secrets(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
     """Tell whether the verb shows, gives away, changes or stores a secret."""
-    text = _NO_SECRET.sub(" ", clause)
-    secret = _SECRET.search(text)
+    text, secret = _secret_in(clause)
     if secret is None:
         after = clause[found.end() :]
         return bool(
             re.match(r"\s*(?:it|them)\b", after)
             and found[0].split()[0]
             in ("rotate", "revoke", "share", "publish", "paste", "post", "commit", "leak")
-            and _SECRET.search(_NO_SECRET.sub(" ", context))
+            and _secret_in(context)[1]
         )
     if secret.start() < found.start() and found.lastgroup == "base":
         return False

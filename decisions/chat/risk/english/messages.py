@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from decisions.chat.risk.english.grammar import verbs
 
@@ -42,12 +43,18 @@ _NO_SEND = re.compile(
 )
 
 
+# Many verbs of one clause have the same objects.
+@lru_cache(maxsize=8)
+def _crowd_in(text: str) -> re.Match[str] | None:
+    return _CROWD.search(text)
+
+
 def is_about_crowd(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
     """Tell whether the verb sends a message to many people or to the public."""
     after = clause[found.end() :]
     if _NO_SEND.search(after) and not re.search(r"\b(?:everyone|everybody|all)\b", after):
         return False
-    crowd = _CROWD.search(clause)
+    crowd = _crowd_in(clause)
     if crowd is not None:
         verb = found[0].split()[0]
         if verb in ("let", "tell", "share", "call", "push", "publish", "post", "page", "text"):
@@ -63,5 +70,5 @@ def is_about_crowd(clause: str, found: re.Match[str], context: str, *, strong: b
     return bool(
         pronoun
         and found[0].split()[0] in ("send", "post", "publish", "blast", "broadcast")
-        and _CROWD.search(context)
+        and _crowd_in(context)
     )

@@ -53,10 +53,9 @@ def requested_risks(
             if number >= 3 * DENSE:
                 yield rule.name
                 break
-            requested = number >= DENSE or (
-                is_requested(clause, found) and not excused(*found.span())
-            )
-            if requested and rule.about(clause, found, context, strong=rule.strong):
+            if rule.about(clause, found, context, strong=rule.strong) and (
+                number >= DENSE or (is_requested(clause, found) and not excused(*found.span()))
+            ):
                 yield rule.name
                 break
 
