@@ -405,7 +405,7 @@ def _values_in(body: str) -> list[str]:
         return []
     try:
         return list(_strings(json.loads(body)))
-    except ValueError:
+    except (ValueError, RecursionError):
         return [body, *(value for _, value in parse_qsl(body))]
 
 

@@ -72,7 +72,7 @@ def read_manifest(folder: Path) -> Manifest:
         stored = json.loads((folder / NAME).read_text())
     except FileNotFoundError:
         raise BackupError(f"{folder} is not a backup: it has no {NAME}.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BackupError(f"{folder / NAME} cannot be read: {error}.") from None
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
         raise BackupError(f"{folder} was created by another version of `manage.py backup`.")

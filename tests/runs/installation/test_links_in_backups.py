@@ -37,6 +37,12 @@ def test_a_backup_of_files_and_folders_is_accepted(backup: Path) -> None:
     assert check_backup(backup).blobs == 1
 
 
+def test_a_manifest_that_is_nested_too_deeply_is_refused(backup: Path) -> None:
+    (backup / "manifest.json").write_text("[" * 100_000)
+    with pytest.raises(BackupError, match="cannot be read"):
+        check_backup(backup)
+
+
 def test_a_backup_that_its_user_names_by_a_link_is_accepted(backup: Path) -> None:
     (backup.parent / "latest").symlink_to(backup)
     assert check_backup(backup.parent / "latest").blobs == 1

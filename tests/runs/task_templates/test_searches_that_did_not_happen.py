@@ -154,6 +154,10 @@ def test_a_query_is_found_in_an_address_by_its_words(url: str, query: str, *, ha
     assert any(_has(text, query) for text in _values_of(url)) is has
 
 
+def test_a_body_that_is_nested_too_deeply_is_read_as_text() -> None:
+    assert _values_in("[" * 100_000) == ["[" * 100_000]
+
+
 def test_a_query_is_found_in_json_and_forms() -> None:
     for body in ('{"a": [{"text": "durable \\u961f"}]}', "x=1&text=durable+%E9%98%9F"):
         assert any(_has(text, "durable 队") for text in _values_in(body))
