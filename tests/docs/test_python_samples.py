@@ -46,7 +46,8 @@ TESTED = {
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ModuleType]]:
     """Save a document's sample as a module, import it, and forget it after the test."""
     imported: list[str] = []
-    monkeypatch.syspath_prepend(tmp_path)
+    # Not syspath_prepend: it empties caches that threads of other tests may be filling.
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
     def save(document: str, name: str) -> ModuleType:
         (tmp_path / f"{name}.py").write_text(python_sample(document))
