@@ -9,7 +9,7 @@ import re
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
-def least_values(raw: bytes) -> int:
+def _least_values(raw: bytes) -> int:
     """Return a number of values that JSON has at least, if none of its strings has a bracket or a
     comma.
     """
@@ -20,7 +20,7 @@ def has_too_many_values(raw: bytes, limit: int) -> bool:
     """Tell whether JSON has more values than a limit, field names not counted. True is certain; the
     result can be False for JSON with up to twice as many.
     """
-    if least_values(raw) <= limit:
+    if _least_values(raw) <= limit:
         return False
     strings = (raw.count(b'"') - raw.count(b'\\"')) // 2  # at least; of a value, or its name
-    return strings > 2 * limit or least_values(_STRING.sub(b"", raw)) > limit
+    return strings > 2 * limit or _least_values(_STRING.sub(b"", raw)) > limit

@@ -42,8 +42,6 @@ def parse_response(body: bytes) -> RunnerResponse:
         InvalidRunnerResponse: It is not JSON, has neither or both of the two forms, or has too
             many values or updates.
     """
-    if has_too_many_values(body, MAX_VALUES):
-        raise InvalidRunnerResponse("too_large", f"The runner sent more than {MAX_VALUES} values.")
     whole = _loaded(body)
     if not isinstance(whole, dict):
         raise _shape("it is not an object")
@@ -115,6 +113,8 @@ def error_of_runner(error: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _loaded(body: bytes) -> Any:
+    if has_too_many_values(body, MAX_VALUES):
+        raise InvalidRunnerResponse("too_large", f"The runner sent more than {MAX_VALUES} values.")
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:

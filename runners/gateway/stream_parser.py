@@ -1,16 +1,13 @@
 """Find the updates of a response while it is still arriving (S3 §4.2).
 
 A runner that streams updates writes `{"updates":[` first, then each update when it has it. This
-module splits the elements out of that array. A response that starts otherwise, or that may have too
-many values, is parsed once it is whole.
+module splits the elements out of that array. A response that starts otherwise is parsed once it is
+whole.
 """
 
 from __future__ import annotations
 
 import re
-
-from runners.gateway.response_parser import MAX_VALUES
-from runners.json_values import least_values
 
 _HEAD = re.compile(rb'[ \t\r\n]*\{[ \t\r\n]*"updates"[ \t\r\n]*:[ \t\r\n]*\[')
 _HEAD_MAX = 1024
@@ -27,15 +24,12 @@ class UpdateSplitter:
         self._element = bytearray()
         self._in_array: bool | None = None  # None: not known yet
         self._in_string = self._escaped = False
-        self._depth = self._values = 0
+        self._depth = 0
 
     def feed(self, data: bytes) -> list[bytes]:
         """Accept the next bytes; return the JSON of the elements that they complete."""
         if self._in_array is None:
             data = self._find_array(data)
-        self._values += least_values(data)
-        if self._values > MAX_VALUES:
-            self._in_array = False
         return self._split(data) if self._in_array else []
 
     def _find_array(self, data: bytes) -> bytes:

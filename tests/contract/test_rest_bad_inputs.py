@@ -103,7 +103,7 @@ def test_every_row_is_run_or_has_its_reason() -> None:
     assert len([row for row in left_out if row.source.startswith("shared")]) <= 8
 
 
-@pytest.mark.parametrize("row", in_samples(WITHOUT_OBJECTS, each=4))
+@pytest.mark.parametrize("row", in_samples(WITHOUT_OBJECTS, each=10))
 def test_a_bad_input_gets_its_code(api: httpx.Client, row: Row) -> None:
     check(send(api, row), row.expect_code)
 

@@ -40,7 +40,6 @@ async def submit_runs(client: Client, gate: Path) -> list[str]:
     return [(await call(client, "run_task_template", **job))["runId"] for _ in range(RUNS_EACH)]
 
 
-@pytest.mark.slow
 async def test_two_hosts_and_an_up_share_one_stack_and_its_slots(
     home: TemporaryHome, tmp_path: Path
 ) -> None:

@@ -194,9 +194,7 @@ def _diff(text: str) -> None:
 
 
 def _updates(text: str) -> None:
-    splitter, raw = UpdateSplitter(), text.encode()
-    for at in range(0, len(raw), 64 * KB):
-        splitter.feed(raw[at : at + 64 * KB])
+    UpdateSplitter().feed(text.encode())
 
 
 PARSERS = [
@@ -258,8 +256,8 @@ PARSERS = [
         prepare=_json,
     ),
     Parser(
-        "updates of a runner, as they arrive",
-        8192 * KB,
+        "updates of a runner, read at once",
+        256 * KB,
         _updates,
         ['{"updates":[', '"x",', '{"delta":"', '"},', "\\", '"', "[", "]"],
     ),
