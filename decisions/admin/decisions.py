@@ -289,7 +289,7 @@ class DecisionAdmin(ReadOnlyAdmin):
     @admin.display(description=_("Reason"))
     def display_reason(self, decision: Decision) -> SafeString:
         """Return the reason, or the rule without one."""
-        text = visible(shorten(decision.reason or decision.rule, 80))
+        text = visible(shorten(refusal_text(decision.reason) or decision.rule, 80))
         return format_html('<span class="cty-clip" title="{}">{}</span>', decision.rule, text)
 
     @admin.display(description=_("Expires"))

@@ -22,6 +22,7 @@ from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
 from decisions.presentation.html import admin_url
+from decisions.presentation.visible_text import visible
 from decisions.presentation.words import lazy_word
 
 Row = TypeVar("Row", bound=Model)
@@ -103,6 +104,8 @@ class TitledAdmin(ModelAdmin):
         title = self.list_title if object_id else self.new_title
         context = {"title": title, **(extra_context or {})}
         response: HttpResponse = super().changeform_view(request, object_id, form_url, context)
+        if isinstance(response, TemplateResponse) and response.context_data is not None:
+            response.context_data["subtitle"] = visible(response.context_data.get("subtitle") or "")
         return response
 
 

@@ -50,6 +50,7 @@ from decisions.identity.tokens import (
 from decisions.models import Token
 from decisions.presentation.formatting import shorten
 from decisions.presentation.html import admin_url, code, link_to, moment, pill
+from decisions.presentation.refusals import refusal_text
 from decisions.presentation.words import word
 
 _ACTS_FOR = "decisions_token_acts_for"
@@ -221,7 +222,7 @@ class TokenAdmin(SecretCreationAdmin):
         try:
             changed = set_token_users(token_id=token_id, users=users, actor=actor)
         except Refused as refusal:
-            self.message_user(request, refusal.message, messages.ERROR)
+            self.message_user(request, refusal_text(refusal.message), messages.ERROR)
         else:
             text = _("The change applies from the token's next call on.")
             if changed:

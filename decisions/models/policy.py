@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
 
 from decisions.infra.ids import new_id
 
@@ -76,7 +77,7 @@ class PolicyRule(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.verdict} {self.tool}"
+        return f"{gettext(self.verdict)} {self.tool}"
 
     def recorded_fields(self) -> dict[str, object]:
         """Return the rule's fields as the audit rows about it have them."""

@@ -100,14 +100,16 @@ def link_about(resource_type: str, resource_id: str) -> SafeString:
 
 
 def breadcrumb(part: Mapping[str, Any], request: HttpRequest) -> str:
-    """Return the text of a part of the page header's path; a list is named by its list title."""
+    """Return the text of a part of the page header's path, each character visible; a list is named
+    by its list title.
+    """
     title, link = part["title"], str(part.get("link", ""))
     for model, model_admin in admin.site._registry.items():
         get_list_title = getattr(model_admin, "get_list_title", None)
         label = model._meta.label_lower.replace(".", "_")
         if get_list_title and link == reverse(f"admin:{label}_changelist"):
             return str(get_list_title(request))
-    return str(title) if hasattr(title, "pk") else capfirst(str(title))
+    return visible(str(title) if hasattr(title, "pk") else capfirst(str(title)))
 
 
 def admin_url(model_name: str, object_id: str) -> str | None:

@@ -44,6 +44,7 @@ _OF_RULES_AND_ACCESS = (
     _("The webhook is disabled; enable it first."),
     _("There is no active rule %(id)s."),
     _("There is no valid token %(id)s."),
+    _("%(tool)s is a high-risk tool."),
     _("What decision %(id)s is about has not changed; confirm or refuse it."),
     _("name a tool, or * for every one."),
     _("say why the rule exists. Callers and the person who confirms read it."),

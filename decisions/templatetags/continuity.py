@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from decisions.presentation import formatting, html, markdown, visible_text, words
+from decisions.presentation import formatting, html, markdown, refusals, visible_text, words
 
 register = template.Library()
 register.filter("duration", formatting.duration)
@@ -18,6 +18,7 @@ register.filter("revealed", visible_text.revealed)
 register.filter("shown_html", html.shown_html)
 register.filter("plain_text", markdown.plain_text)
 register.filter("plain_lines", markdown.plain_lines)
+register.filter("refusal_text", refusals.refusal_text)
 register.filter("word", words.word)
 register.filter("moment", html.moment)
 register.filter("status_pill", html.status_pill)

@@ -16,6 +16,7 @@ from decisions.authorization.request_lines import request_lines
 from decisions.models import ConfirmationStatus, Decision
 from decisions.presentation.formatting import until
 from decisions.presentation.markdown import plain_text
+from decisions.presentation.refusals import refusal_text
 from decisions.presentation.visible_text import revealed, visible
 from runs.admin.decision_story import target_name
 from runs.admin.runs.columns import run_page, template_name, waiting_runs
@@ -65,7 +66,7 @@ def _decision_row(decision: Decision, run: Run | None, line: str) -> dict[str, A
         "about": template_name(run.template_id) if run else "",
         "needs": needs,
         "line": line,
-        "why": visible(decision.reason or ""),
+        "why": visible(refusal_text(decision.reason or "")),
         "when": _("expires %(expires)s") % {"expires": time_left(decision.confirmation)},
     }
 

@@ -70,6 +70,32 @@ def test_three_requests_that_differ_late_can_be_told_apart_in_each_list(
     assert visitor.do(visitor.page.evaluate(widths))
 
 
+def test_a_line_has_the_whole_width_of_a_phone(
+    visitor: Visitor, requests: list[Confirmation]
+) -> None:
+    visitor.do(visitor.page.set_viewport_size(SCREENS[1][0]))
+    widths = "[...document.querySelectorAll({!r})].map((one) => one.clientWidth)"
+    for path, selector in (("/admin/", ".cty-request"), (confirmation_link(requests[0]), "dd")):
+        visitor.open(path)
+        visitor.wait_for("main")
+        found = visitor.do(visitor.page.evaluate(widths.format(selector)))
+        assert min(found, default=0) >= 300, (path, found)
+
+
+def test_the_list_of_rules_needs_no_sideways_scrolling_on_a_desktop(
+    visitor: Visitor, principal: Principal
+) -> None:
+    text = "a reason that is written in words " * 8
+    target = "target_of_a_long_name_" * 4
+    create_rule(RuleFields("confirm", tool="t" * 40 + "_ool" * 20, reason=text), actor="t")
+    create_rule(RuleFields("deny", tool="write", target_id=target, reason=text), actor="t")
+    visitor.do(visitor.page.set_viewport_size(SCREENS[0][0]))
+    visitor.open("/admin/decisions/policyrule/")
+    visitor.wait_for("#result_list")
+    right = "document.querySelector('#result_list').getBoundingClientRect().right"
+    assert visitor.do(visitor.page.evaluate(right)) <= SCREENS[0][0]["width"]
+
+
 def test_the_pages_that_offer_a_yes_show_the_same_line(
     visitor: Visitor, requests: list[Confirmation]
 ) -> None:

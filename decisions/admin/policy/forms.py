@@ -115,24 +115,27 @@ def named_in(query: dict[str, Any]) -> dict[str, str]:
 
 def scope_choices(everywhere: Any = _ALL_CALLERS) -> list[Any]:
     """Return the scopes of a rule: all callers, a tenant, a workspace or an agent."""
-    tenants = [
-        (f"tenant|{row.id}", visible(row.name)) for row in Tenant.objects.order_by("name")[:500]
-    ]
+    tenants = Tenant.objects.order_by("name")[:500]
     workspaces = Workspace.objects.select_related("tenant").order_by("tenant__name", "name")[:500]
     tokens = Token.objects.filter(revoked_at__isnull=True).order_by("name")[:500]
-    token = word("token")
     return [
         ("everywhere|", everywhere),
-        (_("Tenant"), tenants),
+        (
+            _("Tenant"),
+            [(f"tenant|{row.id}", visible(_named("tenant", row.name))) for row in tenants],
+        ),
         (
             _("Workspace"),
-            [(f"workspace|{row.id}", visible(workspace_label(row))) for row in workspaces],
+            [
+                (f"workspace|{row.id}", visible(_named("workspace", workspace_label(row))))
+                for row in workspaces
+            ],
         ),
         (
             _("Agent"),
             [
                 ("agent|local", _("local: agents on this machine, over stdio")),
-                *((f"agent|token:{row.id}", f"{token} {visible(row.name)}") for row in tokens),
+                *((f"agent|token:{row.id}", visible(_named("token", row.name))) for row in tokens),
             ],
         ),
     ]
@@ -148,10 +151,15 @@ def scope_label(rule: PolicyRule) -> SafeString | str:
             .objects.filter(id=rule.scope_id)
             .first()
         )
-        name = f"{rule.scope} {row.name}" if row else None
+        name = _named(rule.scope, row.name) if row else None
         return link_to(rule.scope, rule.scope_id, label=name)
     kind, _, token_id = rule.scope_id.partition(":")
     if kind != "token":
         return visible(rule.scope_id)
     token = Token.objects.filter(id=token_id).first()
-    return link_to("token", token_id, label=f"token {token.name}" if token else None)
+    return link_to("token", token_id, label=_named("token", token.name) if token else None)
+
+
+def _named(kind: str, name: str) -> str:
+    """Return a name with its kind before it: names of different kinds are often the same."""
+    return f"{word(kind)} {name}"

@@ -13,13 +13,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import actor_of
 from decisions.admin.policy.forms import CallForm, RuleForm, initial_of, named_in, scope_label
 from decisions.admin.policy.review import review_of, review_of_retirement, tested_call
 from decisions.admin.read_only import ReadOnlyAdmin
+from decisions.authorization.policy import ANY_TOOL
 from decisions.authorization.policy_rules import (
     change_rule,
     create_rule,
@@ -65,8 +68,8 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         "display_verdict",
         "display_tool",
         "display_scope",
-        "display_reason",
-        "version",
+        "display_short_reason",
+        "display_version",
         "display_author",
         "display_created_at",
     )
@@ -221,7 +224,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
                 return TemplateResponse(request, _REVIEW, context | review.context(request.POST))
             retire_rule(key, actor=actor_of(request))
         except Refused as refusal:
-            self.message_user(request, refusal.message, messages.WARNING)
+            self.message_user(request, refusal_text(refusal.message), messages.WARNING)
         else:
             self.message_user(request, _("%(key)s is retired.") % {"key": key}, messages.SUCCESS)
         return redirect(reverse(_LIST))
@@ -234,7 +237,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
     @admin.display(description=_("Tool"))
     def display_tool(self, rule: PolicyRule) -> SafeString:
         """Return the tool and the target that the rule matches."""
-        name = "every tool" if rule.tool == "*" else rule.tool
+        name = gettext("every tool") if rule.tool == ANY_TOOL else rule.tool
         return code(f"{name} → {rule.target_id}" if rule.target_id else name)
 
     @admin.display(description=_("Calls of"))
@@ -243,9 +246,20 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         return scope_label(rule)
 
     @admin.display(description=_("Reason"))
+    def display_short_reason(self, rule: PolicyRule) -> SafeString:
+        """Return the beginning of the reason; in the list it wraps."""
+        shown = visible(shorten(rule.reason, 80)) or "–"
+        return format_html('<span class="cty-request">{}</span>', shown)
+
+    @admin.display(description=_("Reason"))
     def display_reason(self, rule: PolicyRule) -> str:
-        """Return the shortened reason."""
-        return visible(shorten(rule.reason, 80)) or "–"
+        """Return the whole reason."""
+        return visible(rule.reason) or "–"
+
+    @admin.display(description=_("Version"))
+    def display_version(self, rule: PolicyRule) -> int:
+        """Return the number of the version."""
+        return rule.version
 
     @admin.display(description=_("By"))
     def display_author(self, rule: PolicyRule) -> str:

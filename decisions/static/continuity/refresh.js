@@ -232,6 +232,7 @@
         document.body.classList.remove("cty-offline");
       } catch (error) {
         if (!(error instanceof TypeError && error.message.includes("fetch"))) console.error(error); // not the network
+        document.body.dataset.offline = gettext("The server does not respond; retrying");
         document.body.classList.add("cty-offline");
         this.isDirty = true;
         waitMs = RETRY_MS;

@@ -60,6 +60,7 @@ def test_an_unknown_language_is_not_stored(principal: object) -> None:
 def test_the_texts_of_scripts_are_in_the_language_of_the_page(principal: object) -> None:
     chinese, english = (Client().get(f"/admin/texts/{one}.js") for one in ("zh-hans", "en"))
     assert b"\\u521a\\u521a" in chinese.content
+    assert "服务器没有响应".encode("unicode-escape") in chinese.content  # refresh.js
     assert "just now" not in english.content.decode()
     assert chinese["Cache-Control"] == "public, max-age=86400"
 

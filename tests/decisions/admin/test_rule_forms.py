@@ -411,8 +411,37 @@ def test_a_rule_does_not_release_calls_that_a_rule_on_the_same_act_restricts(
     record(replace(event, metadata={"tool": "browser_click"}))
     form = {**FORM, "tool": "browser_click", "target_id": "*", "scope": f"tenant|{scope[0]}"}
     page = superuser_client.post(NEW, form).content.decode()
-    assert "None of the recorded calls that it is about (1)." in page
+    assert "Nothing: the 1 recorded call that it matches would have been decided the same" in page
     assert "other rules decide on every call" in page
+
+
+def test_the_page_of_a_rule_shows_its_whole_reason_and_every_character_of_its_name(
+    superuser_client: Client, principal: Principal
+) -> None:
+    reason = "Nobody pays before the books of the month are closed. " * 5
+    rule = create_rule(RuleFields("deny", tool="pay\u202egnp", reason=reason), actor="t")
+    page = superuser_client.get(f"{LIST}{rule.pk}/change/").content.decode()
+    assert "\u202e" not in page
+    assert page.count("pay⟨U+202E RIGHT-TO-LEFT OVERRIDE⟩gnp") >= 4  # tab, heading, tool, version
+    assert page.count(reason.strip()) == 2
+
+
+def test_a_rule_is_described_in_the_language_of_the_page(
+    superuser_client: Client, principal: Principal
+) -> None:
+    rule = create_rule(
+        RuleFields("deny", "tenant", principal.tenant_id, "*", reason="r"), actor="t"
+    )
+    chinese = {"Accept-Language": "zh-CN"}
+    page = superuser_client.get(LIST, headers=chinese).content.decode()
+    assert ">所有工具</span>" in page
+    assert ">租户 local</span>" in page
+    page = superuser_client.get(f"{LIST}{rule.pk}/change/", headers=chinese).content.decode()
+    assert "拒绝 *" in page
+    call = {"tool": "bash.exec", "target_id": "x", "caller": "agent|local"}
+    retire_rule(rule.key, actor="t")
+    page = superuser_client.get(f"{LIST}test/", call, headers=chinese).content.decode()
+    assert "bash.exec 是高风险工具。" in page
 
 
 def test_a_rule_lists_past_calls_in_paired_browsers(

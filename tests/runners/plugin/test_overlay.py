@@ -204,6 +204,15 @@ def test_a_page_that_was_there_before_the_watch_is_read_and_gets_no_input_until_
     assert overlaid.task("click", clickId=overlaid.task.index()["Buy"])["clicked"]
 
 
+@pytest.mark.slow
+def test_a_request_to_approve_on_a_page_to_reload_says_where_to_answer(overlaid: Overlaid) -> None:
+    loaded_before_the_watch(overlaid)
+    overlaid.task.error("click", clickId=overlaid.task.index()["Buy"])
+    overlaid.status("ongoing", waitsFor=APPROVAL)
+    said = 'button "Buy" · Approve or refuse it in Continuity.\nThis page was open before'
+    overlaid.wait_until(lambda: any(said in text for text in overlay_texts(overlaid.page)))
+
+
 DOCUMENTS = {
     "text/plain": b"A text of one line",
     "image/svg+xml": b"<svg xmlns='http://www.w3.org/2000/svg'><text y='20'>A</text></svg>",

@@ -219,7 +219,7 @@ def pages() -> list[str]:
 
 def further_pages() -> Iterator[str]:
     """Yield the addresses of pages that are reached from the page of a row: a form of a run, two
-    runs compared, a snapshot beside its file, the review of a rule.
+    runs compared, a snapshot beside its file, the review of a rule, a tested call.
     """
     yield reverse("admin:runs_run_new", args=["batch_extract_pages"])
     first, second = Run.objects.order_by("-pk")[:2]
@@ -231,6 +231,7 @@ def further_pages() -> Iterator[str]:
     rule = of_decisions.PolicyRule.objects.first()
     if rule is not None:
         yield reverse("admin:decisions_policyrule_retire", args=[rule.key])
+        yield f"{reverse('admin:decisions_policyrule_test')}?tool={rule.tool}&caller=everywhere%7C"
 
 
 def public_pages() -> list[str]:

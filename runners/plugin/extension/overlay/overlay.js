@@ -32,19 +32,19 @@
     .takeover .dot, .waiting .dot { border-radius: 2px; animation: none; }
     .texts { flex: 1 1 200px; min-width: 0; }
     .heading { font-weight: 600; overflow-wrap: anywhere; display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }
-    .hint { color: var(--quiet); font-size: 13px; overflow-wrap: anywhere; }
+    .hint { color: var(--quiet); font-size: 13px; overflow-wrap: anywhere; white-space: pre-line; }
     .problem { color: light-dark(#b3261e, #ff9a92); font-size: 13px; }
     .buttons { display: flex; flex-wrap: wrap; gap: 8px; }
     button { appearance: none; min-height: 36px; padding: 0 14px; border: 1px solid var(--line); border-radius: 9px; color: var(--ink);
       background: transparent; font-weight: 600; white-space: nowrap; cursor: pointer; }
     button:hover { border-color: var(--quiet); }
-    button.resume { border-color: transparent; color: light-dark(#fff, #16181d); background: var(--accent); }
+    button.resume, .late:not(.takeover) button.reload { border-color: transparent; color: light-dark(#fff, #16181d); background: var(--accent); }
     button.move { padding: 0 10px; }
     button:disabled { opacity: .5; cursor: default; }
     button:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
     @keyframes breathe { 50% { opacity: .4; } }
     @media (prefers-reduced-motion: reduce) { .frame, .dot { animation: none; } }
-    @media (max-width: 480px) { .panel { bottom: 12px; width: calc(100% - 24px); } .top .panel { top: 12px; } .takeover .buttons { width: 100%; } .resume, .stop { flex: 1; } }
+    @media (max-width: 480px) { .panel { bottom: 12px; width: calc(100% - 24px); } .top .panel { top: 12px; } .takeover .buttons { width: 100%; } .resume, .stop { flex: 1; } .late .buttons { gap: 6px; } .late button { padding: 0 10px; } }
     @media (forced-colors: active) { .frame { border-color: Highlight; } .dot { background: Highlight; forced-color-adjust: none; } }
   `;
 
@@ -205,7 +205,9 @@
     // The heading and the line below it.
     texts() {
       const [heading, hint] = this.textsOfState();
-      return [heading, this.isLate ? this.text("lateHint") : hint];
+      if (!this.isLate) return [heading, hint];
+      const lines = this.state.state === "waiting" ? [hint, this.text("lateHint")] : [this.text("lateHint")];
+      return [heading, lines.filter(Boolean).join("\n")];
     }
 
     textsOfState() {
