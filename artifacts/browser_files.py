@@ -18,10 +18,10 @@ from artifacts.storage.staging import (
     create_result_ticket,
     staging_name,
 )
-from decisions.errors import ArtifactNotFound, InvalidInput
-from decisions.infra.clock import to_ms
-from decisions.infra.ids import new_id
-from decisions.security.keys import mac, mac_matches
+from decisions.foundation.errors import ArtifactNotFound, InvalidInput
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.security.keys import mac, mac_matches
 
 FILE_PATH = "/api/v1/artifacts/file/"
 TIME_TO_SEND = timedelta(minutes=15)

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from artifacts.models import Artifact
 from artifacts.selectors import get_artifact, get_artifact_of_run, open_bytes
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 
 CHUNK_MAX = 262_144  # bytes (S0 §4.5 artifactMaxChunkSize)

@@ -11,10 +11,10 @@ from django.db.models.functions import RowNumber
 
 from artifacts.models import RESULT, Artifact
 from artifacts.storage.blobs import open_blob
-from decisions.errors import ArtifactExpired, ArtifactNotFound
+from decisions.foundation.errors import ArtifactExpired, ArtifactNotFound
+from decisions.foundation.infra.clock import to_ms
 from decisions.identity.authority import seen_by
 from decisions.identity.principals import Principal
-from decisions.infra.clock import to_ms
 
 BRIEFS_PER_RUN = 3
 

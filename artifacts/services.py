@@ -15,10 +15,10 @@ from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path, delete_file, list_old_files, write_blob
 from artifacts.storage.staging import open_upload_names
 from decisions.audit.record import AuditEvent, record_all
+from decisions.foundation.infra.batches import BATCH_SIZE, run_in_batches
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.authority import Owned
-from decisions.infra.batches import BATCH_SIZE, run_in_batches
-from decisions.infra.ids import new_id
-from decisions.validation.storable import storable_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,15 @@ from artifacts.storage.blobs import blob_path, blob_storage
 from artifacts.storage.staging import Ticket, create_ticket, staging_name
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
-from decisions.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
+from decisions.foundation.errors import ArtifactExpired, ArtifactNotFound, Conflict, InvalidInput
+from decisions.foundation.infra.batches import BATCH_SIZE, run_in_batches
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.infra.threads import in_long_thread, in_thread, run_to_completion
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.authority import shared_by
 from decisions.identity.principals import Principal
-from decisions.infra.batches import BATCH_SIZE, run_in_batches
-from decisions.infra.clock import to_ms
-from decisions.infra.ids import new_id
-from decisions.infra.threads import in_long_thread, in_thread, run_to_completion
 from decisions.models import Confirmation
-from decisions.validation.storable import storable_text
 
 KIND = "upload"
 OPEN_MAX = 100  # incomplete uploads per workspace

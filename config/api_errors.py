@@ -19,15 +19,15 @@ from rest_framework.exceptions import APIException, MethodNotAllowed
 
 from decisions.api.drf import bearer_token
 from decisions.api.view import ApiView, json_response
-from decisions.database.faults import is_temporary
-from decisions.errors import (
+from decisions.foundation.database.faults import is_temporary
+from decisions.foundation.errors import (
     InvalidInput,
     NotAuthenticated,
     Refused,
     TooManyRequests,
     as_dict,
 )
-from decisions.unexpected_errors import StorageUnavailable, log_unexpected
+from decisions.foundation.unexpected_errors import StorageUnavailable, log_unexpected
 
 ADMIN = "/admin"  # answers with HTML pages; everything else with JSON
 

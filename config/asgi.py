@@ -32,9 +32,9 @@ from config.api_errors import error_response  # noqa: E402
 from config.http.compression import CompressedFiles, compress  # noqa: E402
 from config.http.cors import allow_origins  # noqa: E402
 from config.http.static_files import cache_control  # noqa: E402
-from decisions.database.lock_timeout import limit_lock_waits  # noqa: E402
-from decisions.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
-from decisions.validation.json_input import CALL_LIMIT  # noqa: E402
+from decisions.foundation.database.lock_timeout import limit_lock_waits  # noqa: E402
+from decisions.foundation.errors import BodyTooLarge, InvalidInput, Refused  # noqa: E402
+from decisions.foundation.validation.json_input import CALL_LIMIT  # noqa: E402
 from mcp_server.http.lazy_loading import PATHS, LazyMcpApplication  # noqa: E402
 from runners.targets.runner_endpoint import close_connections  # noqa: E402
 from runs.installation.health.publisher import Publisher  # noqa: E402

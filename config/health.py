@@ -15,9 +15,9 @@ from rest_framework.request import Request
 
 from decisions.api.openapi import operation
 from decisions.api.view import PublicView, json_response
-from decisions.database.writability import takes_writes
-from decisions.infra.redis import describe_redis_fault
-from decisions.infra.threads import in_long_thread, in_thread
+from decisions.foundation.database.writability import takes_writes
+from decisions.foundation.infra.redis import describe_redis_fault
+from decisions.foundation.infra.threads import in_long_thread, in_thread
 from runs.installation.health.status import count_live_workers, describe_audit_fault
 from runs.streaming.hub import get_hub
 

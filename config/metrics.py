@@ -30,7 +30,7 @@ from rest_framework.views import APIView
 from decisions.api.drf import HasScope, is_local_call
 from decisions.api.openapi import operation
 from decisions.api.view import ApiView
-from decisions.infra.redis import describe_redis_fault
+from decisions.foundation.infra.redis import describe_redis_fault
 from runners.metrics import METRICS, SUM, MetricSpec, Series
 from runs.installation.health.processes import ProcessState
 from runs.installation.health.publisher import publish, read_published

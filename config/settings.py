@@ -21,7 +21,7 @@ from django.core.exceptions import ImproperlyConfigured
 from config import home, web
 from config.llm import llm_settings, max_cost_usd, time_zone
 from config.mail import mail_settings
-from decisions.security.secret_files import SecretFileUnusable, read_secret_files
+from decisions.foundation.security.secret_files import SecretFileUnusable, read_secret_files
 from runners.network.allowlist import parse_allowed_networks
 from runners.workspace.workspace import WorkspacePolicy
 
@@ -79,7 +79,7 @@ if EMBEDDED:
 else:
     _database = env.db_url("DATABASE_URL")
     if _database["ENGINE"] == "django.db.backends.postgresql":
-        _database["ENGINE"] = "decisions.database"
+        _database["ENGINE"] = "decisions.foundation.database"
     # As in libpq's URIs, the host can be the percent-encoded directory of a socket.
     _database["HOST"] = unquote(_database.get("HOST") or "")
     if "," in _database["HOST"]:  # servers of which one takes writes
@@ -466,10 +466,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "redact": {"()": "decisions.security.logs.RedactSecrets"},
-        "refusals": {"()": "decisions.security.logs.WithoutRefusals"},
+        "redact": {"()": "decisions.foundation.security.logs.RedactSecrets"},
+        "refusals": {"()": "decisions.foundation.security.logs.WithoutRefusals"},
     },
-    "formatters": {"json": {"()": "decisions.security.logs.JSONLines"}},
+    "formatters": {"json": {"()": "decisions.foundation.security.logs.JSONLines"}},
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",

@@ -19,10 +19,10 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 
 from decisions.audit.record import is_access_refusal
-from decisions.errors import ConfirmationRequired, Refused, ToolNotFound
-from decisions.infra.threads import in_thread
-from decisions.infra.trace_context import use_traceparent
-from decisions.validation.json_schema import check, coerce_integers, first_errors
+from decisions.foundation.errors import ConfirmationRequired, Refused, ToolNotFound
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.infra.trace_context import use_traceparent
+from decisions.foundation.validation.json_schema import check, coerce_integers, first_errors
 from mcp_server.protocol import prompts, resources
 from mcp_server.protocol.progress import ProgressReporter
 from mcp_server.protocol.request_context import MessageContext, context_of, traceparent_of

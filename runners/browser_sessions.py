@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from decisions.errors import SessionNotFound, TrustNotAllowed
+from decisions.foundation.errors import SessionNotFound, TrustNotAllowed
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.security.sealed_columns import seal_column, unseal_column
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.authority import is_operator, owns_session
 from decisions.identity.principals import Principal
-from decisions.infra.ids import new_id
-from decisions.security.sealed_columns import seal_column, unseal_column
-from decisions.validation.storable import storable_text
 from runners.models import BrowserSession
 
 NAME_MAX = 128

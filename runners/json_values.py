@@ -1,5 +1,5 @@
 """How many values JSON has, before it is parsed: the same as for the JSON of callers in
-`decisions.validation.json_input`, which what executes tools does not import."""
+`decisions.foundation.validation.json_input`, which what executes tools does not import."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 
 
 class BrowserSession(models.Model):

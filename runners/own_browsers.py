@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, QuerySet
 
-from decisions.errors import Conflict, InvalidInput, TargetNotFound
-from decisions.infra.preconditions import Precondition
-from decisions.validation.storable import storable_text
+from decisions.foundation.errors import Conflict, InvalidInput, TargetNotFound
+from decisions.foundation.infra.preconditions import Precondition
+from decisions.foundation.validation.storable import storable_text
 from runners.models import PluginClient, TargetKind
 from runners.plugin.pairing.selectors import is_connected, is_healthy
 

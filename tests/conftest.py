@@ -19,8 +19,8 @@ from artifacts.models import Artifact
 from artifacts.services import artifact_rows, store_blob
 from decisions.audit import anonymous_events
 from decisions.authorization.authorize import tool_call_request
+from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal, create_token, ensure_workspace, local_principal
-from decisions.infra.ids import new_id
 from runs.lifecycle.slots import ensure_slots
 from runs.models import TERMINAL, Run, RunStatus, RunTerms
 from runs.queue import wakeups

@@ -201,7 +201,7 @@ def test_every_class_name_is_unique() -> None:
 
 
 def test_every_error_is_in_the_tree_of_its_module() -> None:
-    for path in (ROOT / "decisions/errors.py", ROOT / "runners/errors.py"):
+    for path in (ROOT / "decisions/foundation/errors.py", ROOT / "runners/errors.py"):
         module = ast.parse(path.read_text())
         tree = (ast.get_docstring(module) or "").split()
         classes = [node.name for node in module.body if isinstance(node, ast.ClassDef)]

@@ -29,10 +29,10 @@ from artifacts.selectors import open_content
 from decisions.admin.acting import operator_of
 from decisions.admin.filters import EndedFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.errors import Refused
-from decisions.presentation.formatting import shorten, size
-from decisions.presentation.html import link_to, moment, pill
-from decisions.presentation.refusals import refusal_text
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.formatting import shorten, size
+from decisions.foundation.presentation.html import link_to, moment, pill
+from decisions.foundation.presentation.refusals import refusal_text
 
 PREVIEW_BYTES = 64 * 1024
 

@@ -19,8 +19,8 @@ from artifacts.storage.blobs import presigned_url
 from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView, json_response, principal_of
-from decisions.errors import InvalidInput
-from decisions.infra.threads import in_thread
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.infra.threads import in_thread
 
 _CHUNK_OF = RequestArguments(contract.GET_ARTIFACT_INPUT)
 _WHOLE = RequestArguments(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from artifacts.chunks import CHUNK_MAX
-from decisions.validation.json_schema import COUNT, ID, TEXT, Schema, closed
+from decisions.foundation.validation.json_schema import COUNT, ID, TEXT, Schema, closed
 
 GET_ARTIFACT_INPUT: Schema = closed(
     {

@@ -10,7 +10,7 @@ from artifacts.api.downloads import ByteRange, FileChunks
 from artifacts.browser_files import open_shared_file
 from decisions.api.openapi import operation
 from decisions.api.view import PublicView
-from decisions.infra.threads import in_thread
+from decisions.foundation.infra.threads import in_thread
 
 _BYTES = {"type": "string", "format": "binary"}
 

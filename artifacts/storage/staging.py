@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from artifacts.models import ArtifactUpload
-from decisions.security.keys import mac, mac_matches
+from decisions.foundation.security.keys import mac, mac_matches
 
 UPLOAD_PATH = "/api/v1/artifacts/upload/"  # of the endpoint that receives the bytes
 FOLDER = "uploads"

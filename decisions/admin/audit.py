@@ -30,11 +30,11 @@ from decisions.audit.chain import head_of_chain
 from decisions.audit.query import TOOL_IN_SQL, export_audit, filter_by_time, filter_by_tool
 from decisions.audit.record import is_genuine
 from decisions.audit.stored import fetch_stored
+from decisions.foundation.presentation.formatting import one_line, pretty_json
+from decisions.foundation.presentation.html import code, link_about, link_to, moment, pill
+from decisions.foundation.presentation.words import word
 from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry, AuditSeal
-from decisions.presentation.formatting import one_line, pretty_json
-from decisions.presentation.html import code, link_about, link_to, moment, pill
-from decisions.presentation.words import word
 
 # Distinct values by one index lookup per value; a DISTINCT would read the whole log.
 _DISTINCT_SQL = """

@@ -17,10 +17,10 @@ from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.continuity.owner import Owner
 from decisions.continuity.state import AXES, read_state
+from decisions.foundation.presentation.formatting import one_line, pretty_json, shorten
+from decisions.foundation.presentation.html import code, link_to, moment, pill
+from decisions.foundation.presentation.words import word
 from decisions.models import Evidence, Outcome, OutcomeStatus, User, UserObject
-from decisions.presentation.formatting import one_line, pretty_json, shorten
-from decisions.presentation.html import code, link_to, moment, pill
-from decisions.presentation.words import word
 
 ROWS_SHOWN = 50
 EMPTY = SafeString("–")

@@ -28,18 +28,18 @@ from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.confirmations import ANSWERS, MAY_DECIDE, RENEW, decide
 from decisions.authorization.decision_pages import decision_page
 from decisions.authorization.request_lines import request_line, request_lines
-from decisions.errors import Refused
-from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind
-from decisions.presentation.formatting import (
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.formatting import (
     duration,
     pretty_json,
     short_id,
     shorten,
 )
-from decisions.presentation.html import code, link_to, moment, pill
-from decisions.presentation.refusals import refusal_text
-from decisions.presentation.visible_text import visible
-from decisions.presentation.words import word
+from decisions.foundation.presentation.html import code, link_to, moment, pill
+from decisions.foundation.presentation.refusals import refusal_text
+from decisions.foundation.presentation.visible_text import visible
+from decisions.foundation.presentation.words import word
+from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind
 
 _TONES = {
     "waiting": "waiting",

@@ -14,8 +14,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from decisions.foundation.presentation.words import word
 from decisions.models import Workspace
-from decisions.presentation.words import word
 
 _SPANS = {
     "hour": (_("Last hour"), timedelta(hours=1)),

@@ -25,8 +25,8 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from decisions.admin.acting import actor_of
 from decisions.admin.read_only import TitledAdmin
 from decisions.audit.record import AuditEvent, record, record_all
+from decisions.foundation.presentation.words import word
 from decisions.identity.principals import ensure_workspace
-from decisions.presentation.words import word
 
 _VERBS = {"add": _("add"), "change": _("change"), "delete": _("delete"), "view": _("view")}
 _FLAGS = frozenset({"is_active", "is_staff", "is_superuser"})

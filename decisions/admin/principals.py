@@ -20,11 +20,11 @@ from decisions.admin.continuity import record_links, state_table
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.presentation.html import code, link_to, moment
+from decisions.foundation.presentation.refusals import refusal_text
 from decisions.identity.principals import clean_user_id, ensure_workspace
 from decisions.models import Tenant, User, Workspace
-from decisions.presentation.html import code, link_to, moment
-from decisions.presentation.refusals import refusal_text
 
 
 class PrincipalForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -21,9 +21,9 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
-from decisions.presentation.html import admin_url
-from decisions.presentation.visible_text import visible
-from decisions.presentation.words import lazy_word
+from decisions.foundation.presentation.html import admin_url
+from decisions.foundation.presentation.visible_text import visible
+from decisions.foundation.presentation.words import lazy_word
 
 Row = TypeVar("Row", bound=Model)
 PART_HEADER = "X-Continuity-Part"  # static/continuity/refresh.js

@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils.functional import Promise
 
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.errors import Refused
-from decisions.presentation.refusals import refusal_text
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.refusals import refusal_text
 
 
 class SecretCreationAdmin(ReadOnlyAdmin):

@@ -29,7 +29,11 @@ from decisions.admin.acting import actor_of
 from decisions.admin.filters import ChoiceFilter, WorkspaceFilter, workspace_label
 from decisions.admin.read_only import plain_id
 from decisions.admin.secret_creation import SecretCreationAdmin
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.formatting import shorten
+from decisions.foundation.presentation.html import admin_url, code, link_to, moment, pill
+from decisions.foundation.presentation.refusals import refusal_text
+from decisions.foundation.presentation.words import word
 from decisions.identity.principals import (
     DEFAULT_SCOPES,
     LOCAL,
@@ -48,10 +52,6 @@ from decisions.identity.tokens import (
     token_state,
 )
 from decisions.models import Token
-from decisions.presentation.formatting import shorten
-from decisions.presentation.html import admin_url, code, link_to, moment, pill
-from decisions.presentation.refusals import refusal_text
-from decisions.presentation.words import word
 
 _ACTS_FOR = "decisions_token_acts_for"
 _STATE_TONES = {

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.http import HttpRequest, QueryDict
 
-from decisions.errors import BodyTooLarge, InvalidInput, UnsupportedBody
-from decisions.validation.json_input import load_json
-from decisions.validation.json_schema import check, coerce_integers, compile_schema
+from decisions.foundation.errors import BodyTooLarge, InvalidInput, UnsupportedBody
+from decisions.foundation.validation.json_input import load_json
+from decisions.foundation.validation.json_schema import check, coerce_integers, compile_schema
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _BOOLEANS = {"true": True, "false": False}

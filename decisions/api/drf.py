@@ -25,11 +25,11 @@ from decisions.api.arguments import read_json
 from decisions.api.throttle import CallCounter
 from decisions.audit.anonymous_events import record_anonymous
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import Forbidden, NotAuthenticated, Refused, TooManyRequests
+from decisions.foundation.errors import Forbidden, NotAuthenticated, Refused, TooManyRequests
+from decisions.foundation.security.logs import redact
+from decisions.foundation.security.loopback import is_loopback
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.principals import Principal, authenticate, throttle_key
-from decisions.security.logs import redact
-from decisions.security.loopback import is_loopback
-from decisions.validation.storable import storable_text
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView

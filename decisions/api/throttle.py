@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from decisions.infra.redis import SharedRedis
+from decisions.foundation.infra.redis import SharedRedis
 
 if TYPE_CHECKING:
     from redis import Redis

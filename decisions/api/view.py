@@ -16,11 +16,11 @@ from rest_framework.views import APIView
 from decisions.api.arguments import RequestArguments, read_json
 from decisions.api.drf import AlwaysJSON, JSONRenderer, record_refusal
 from decisions.audit.record import is_access_refusal
-from decisions.errors import InvalidInput, Refused, as_dict
+from decisions.foundation.errors import InvalidInput, Refused, as_dict
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.infra.trace_context import use_traceparent
+from decisions.foundation.validation.json_input import BODY_LIMIT
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
-from decisions.infra.trace_context import use_traceparent
-from decisions.validation.json_input import BODY_LIMIT
 
 Handler = Callable[..., Any]
 

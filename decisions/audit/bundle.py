@@ -16,8 +16,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from decisions.infra.threads import in_thread
-from decisions.security.keys import mac, mac_matches
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.security.keys import mac, mac_matches
 
 Record = dict[str, Any]
 LINE_MAX = 16 * 1024 * 1024  # bytes; we write no longer lines

@@ -16,8 +16,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from decisions.audit.stored import StoredRow, fault_of, fetch_stored, row_columns
+from decisions.foundation.security.keys import mac, mac_matches
 from decisions.models import AuditSeal
-from decisions.security.keys import mac, mac_matches
 
 ARCHIVED = "audit.archived"  # the action of a row that records a cut
 _PURPOSE = "audit-seal"

@@ -28,7 +28,7 @@ from pathlib import Path
 from django.conf import settings
 
 from decisions.audit.chain import GENESIS, ChainHead, Cut, head_of_chain, newest_cut
-from decisions.security.keys import mac, mac_matches
+from decisions.foundation.security.keys import mac, mac_matches
 
 CHECKPOINT_EVERY_S = 600.0
 CLOCKS_DIFFER_S = 60.0  # at most, those of the machines

@@ -12,8 +12,8 @@ from django.db.models.functions import Cast
 from decisions.audit.bundle import Record, bundle_lines
 from decisions.audit.chain import head_of_chain
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import InvalidInput
-from decisions.infra.clock import to_ms
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.infra.clock import to_ms
 from decisions.models import AuditEntry, AuditSeal, Decision, UserObject
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from decisions.errors import Forbidden, NotFound, Refused
+from decisions.foundation.errors import Forbidden, NotFound, Refused
+from decisions.foundation.security.keys import mac, mac_matches
 from decisions.models import AuditEntry
-from decisions.security.keys import mac, mac_matches
 
 _PURPOSE = "audit"
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)

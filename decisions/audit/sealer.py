@@ -68,7 +68,7 @@ from decisions.audit.stored import (
     id_after,
     row_columns,
 )
-from decisions.infra.outages import Outage
+from decisions.foundation.infra.outages import Outage
 from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction

@@ -45,9 +45,9 @@ from decisions.audit.stored import (
     moment_of,
     row_columns,
 )
+from decisions.foundation.presentation.visible_text import visible
 from decisions.models import AuditSeal
 from decisions.models.audit_triggers import changed_triggers
-from decisions.presentation.visible_text import visible
 
 BATCH_SIZE = 5000
 MAX_MESSAGES = 20  # faults that are described; all are counted

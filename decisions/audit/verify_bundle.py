@@ -14,7 +14,7 @@ from typing import Any
 from decisions.audit.bundle import LINE_MAX, Record, read_lines
 from decisions.audit.chain import ChainHead, is_our_link
 from decisions.audit.record import canonical, is_mac_of
-from decisions.presentation.visible_text import visible
+from decisions.foundation.presentation.visible_text import visible
 
 MAX_MESSAGES = 20
 MESSAGE_LENGTH = 500  # characters: a description has texts of the file

@@ -26,14 +26,14 @@ from decisions.authorization.sealed_arguments import (
     check_showable,
     seal_arguments,
 )
-from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
+from decisions.foundation.errors import ConfirmationRequired, Conflict, PolicyDenied
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.infra.preconditions import Precondition
+from decisions.foundation.security.keys import macs
+from decisions.foundation.security.logs import redact_value
+from decisions.foundation.validation.storable import storable
 from decisions.identity.principals import ADMIN, Principal, TrustLevel
-from decisions.infra.clock import to_ms
-from decisions.infra.preconditions import Precondition
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, DecisionMode
-from decisions.security.keys import macs
-from decisions.security.logs import redact_value
-from decisions.validation.storable import storable
 
 DISPLAY_MAX_CHARS = 65_536  # JSON characters of the arguments in lists and records
 _CHANGED = "What it works on has changed since an earlier confirmation was requested."

@@ -22,7 +22,7 @@ from decisions.authorization.authorize import (
 )
 from decisions.authorization.confirmations import DIGEST_PURPOSE, confirm, resolve, token_message
 from decisions.authorization.sealed_arguments import CannotBeShown, is_shown_digest
-from decisions.errors import (
+from decisions.foundation.errors import (
     ConfirmTokenInvalid,
     Conflict,
     DecisionNotFound,
@@ -30,10 +30,10 @@ from decisions.errors import (
     InvalidInput,
     NotAsShown,
 )
+from decisions.foundation.security.keys import mac_matches
 from decisions.identity.authority import CONFIRM, WRITES, is_confirmer, may_confirm
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, ConfirmationStatus, Decision
-from decisions.security.keys import mac_matches
 
 WRONG_TRIES = 5  # the last of them revokes the token
 OTHER_DIGEST = "digest"  # why a try failed whose token is right

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from decisions.foundation.security.keys import mac, mac_matches
 from decisions.models import Confirmation, ConfirmationStatus
-from decisions.security.keys import mac, mac_matches
 
 _PURPOSE = "confirm-link"
 _SIGN_IN_PURPOSE = "confirm-link-for-operators"

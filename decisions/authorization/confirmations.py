@@ -21,16 +21,16 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.changes import change_since_request, current_basis
 from decisions.authorization.genuine_answers import Answer, answer_mac, is_confirmed
 from decisions.authorization.sealed_arguments import CannotBeShown, is_shown_digest
-from decisions.errors import (
+from decisions.foundation.errors import (
     Conflict,
     DecisionNotFound,
     DecisionOutdated,
     Forbidden,
     NotAsShown,
 )
+from decisions.foundation.security.keys import mac
 from decisions.identity.authority import is_own_request
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, Delivery
-from decisions.security.keys import mac
 from decisions.signals import confirmation_opened, decision_resolved
 
 BATCH_SIZE = 200  # confirmations per call of `expire_due`

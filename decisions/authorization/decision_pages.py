@@ -22,8 +22,7 @@ from decisions.authorization.sealed_arguments import (
     open_arguments,
     shown_digest,
 )
-from decisions.models import Confirmation, ConfirmationStatus, Decision
-from decisions.presentation.visible_text import (
+from decisions.foundation.presentation.visible_text import (
     SECRET_OPEN,
     Fragment,
     as_lines,
@@ -31,6 +30,7 @@ from decisions.presentation.visible_text import (
     parts_of,
     visible,
 )
+from decisions.models import Confirmation, ConfirmationStatus, Decision
 
 FRAGMENT = 2_000  # shown characters
 PAGE = 12_000  # shown characters of all fragments of a page

@@ -18,8 +18,8 @@ from django.conf import settings
 
 from decisions.audit.record import is_genuine
 from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments, open_basis
+from decisions.foundation.security.keys import mac, mac_matches
 from decisions.models import AuditEntry, Confirmation, ConfirmationStatus, Decision
-from decisions.security.keys import mac, mac_matches
 
 _PURPOSE = "decisions_confirmation.answer_mac"
 _REQUESTED, _CONFIRMED = "confirmation.opened", "confirmation.confirmed"

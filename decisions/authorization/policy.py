@@ -21,7 +21,7 @@ from typing import Literal
 
 from django.db import connection
 
-from decisions.infra.preconditions import Precondition
+from decisions.foundation.infra.preconditions import Precondition
 from decisions.models import PolicyRule
 
 PolicyDecision = Literal["allow", "deny", "confirm"]

@@ -10,7 +10,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import Conflict, InvalidInput, NotFound
+from decisions.foundation.errors import Conflict, InvalidInput, NotFound
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.principals import LOCAL, ensure_workspace
 from decisions.models import (
     PolicyRule,
@@ -21,7 +22,6 @@ from decisions.models import (
     Token,
     Workspace,
 )
-from decisions.validation.storable import storable_text
 
 
 @dataclass(frozen=True, slots=True)

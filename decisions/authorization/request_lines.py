@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from django.db.models import QuerySet
 
 from decisions.authorization.sealed_arguments import leaves
+from decisions.foundation.presentation.visible_text import visible
+from decisions.foundation.security.masking import MASK
 from decisions.models import ConfirmationStatus, Decision
-from decisions.presentation.visible_text import visible
-from decisions.security.masking import MASK
 
 WHOLE = 200  # characters of a value that is not cut
 HEAD, DIFFERENCE, TAIL = 60, 100, 40  # characters of a longer one

@@ -17,11 +17,11 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext, gettext_noop
 
+from decisions.foundation.presentation.visible_text import SECRET_CLOSE, SECRET_OPEN
+from decisions.foundation.security.keys import mac, mac_matches
+from decisions.foundation.security.masking import map_texts
+from decisions.foundation.security.sealed_columns import seal_column, unseal_column
 from decisions.models import Decision
-from decisions.presentation.visible_text import SECRET_CLOSE, SECRET_OPEN
-from decisions.security.keys import mac, mac_matches
-from decisions.security.masking import map_texts
-from decisions.security.sealed_columns import seal_column, unseal_column
 
 MAX_BYTES = 256 * 1024  # of the arguments as JSON
 MAX_VALUES = 2_000  # texts, numbers and empty lists

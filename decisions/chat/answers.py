@@ -15,12 +15,12 @@ from django.db.models import QuerySet
 
 from decisions.chat.responder import TIMEOUT_S
 from decisions.continuity.owner import Owner
-from decisions.errors import IdempotencyConflict
-from decisions.infra.batches import delete_in_batches
-from decisions.infra.threads import in_thread
+from decisions.foundation.errors import IdempotencyConflict
+from decisions.foundation.infra.batches import delete_in_batches
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.security.keys import macs
+from decisions.foundation.validation.json_output import json_digest
 from decisions.models import ChatAnswer
-from decisions.security.keys import macs
-from decisions.validation.json_output import json_digest
 
 KEY_LIFETIME = timedelta(hours=24)
 _POLL_EVERY_S = 0.1

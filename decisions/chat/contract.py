@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decisions.continuity.contract import NUMBER, OBJECT, USER_ID, open_object
-from decisions.validation.json_schema import BOOL, TEXT, Schema, closed
+from decisions.foundation.validation.json_schema import BOOL, TEXT, Schema, closed
 
 MESSAGE_BYTES = 64 * 1024
 _OR_NULL: Schema = {"type": ["string", "null"]}

@@ -28,10 +28,10 @@ from decisions.chat.exact_request import (
 )
 from decisions.chat.risk.detection import Finding, find_risk
 from decisions.continuity.owner import Owner
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.security.logs import redact, redact_value
+from decisions.foundation.security.masking import MASK
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
-from decisions.security.logs import redact, redact_value
-from decisions.security.masking import MASK
 
 LAST_MESSAGE_CHARS = 4000  # of the last message, which the next one may refer to
 CLAUSE_CHARS = 500  # of the unconfirmed risky clause that "do it" may refer to

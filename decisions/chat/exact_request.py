@@ -12,11 +12,11 @@ from typing import Any
 
 from decisions.chat.risk.detection import Finding
 from decisions.chat.risk.parsing import normalize
+from decisions.foundation.security.keys import mac
+from decisions.foundation.security.logs import redact
+from decisions.foundation.security.masking import MASK
+from decisions.foundation.security.sealed_columns import seal_column, unseal_column
 from decisions.models import Conversation
-from decisions.security.keys import mac
-from decisions.security.logs import redact
-from decisions.security.masking import MASK
-from decisions.security.sealed_columns import seal_column, unseal_column
 
 _WORD = re.compile(r"\w+")
 

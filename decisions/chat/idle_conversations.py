@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from decisions.infra.batches import delete_in_batches
+from decisions.foundation.infra.batches import delete_in_batches
 from decisions.models import Conversation
 
 IDLE_LIFETIME = timedelta(days=30)  # of a conversation, after its last message

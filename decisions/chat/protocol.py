@@ -21,8 +21,8 @@ from decisions.chat.responder import Composed, ReplyRequest
 from decisions.continuity.learning import Forecast
 from decisions.continuity.outcomes import open_outcome
 from decisions.continuity.owner import Owner
+from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal
-from decisions.infra.ids import new_id
 from decisions.models import Decision, DecisionKind, Event
 
 INTENT_CHARS = 500  # of the request, as the intent of its forecast

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from decisions.chat.analysis.language import Language
-from decisions.validation.storable import storable_text
+from decisions.foundation.validation.storable import storable_text
 
 TIMEOUT_S = 5.0
 MAX_REPLY = 20_000

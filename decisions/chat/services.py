@@ -32,9 +32,9 @@ from decisions.chat.evaluation import Draft, draft_reply, refresh_draft
 from decisions.chat.protocol import ChatReply, ask_questions, decide
 from decisions.chat.responder import compose_reply, is_builtin_responder
 from decisions.continuity.owner import Owner, owner_of
-from decisions.errors import IdempotencyConflict, InvalidInput
+from decisions.foundation.errors import IdempotencyConflict, InvalidInput
+from decisions.foundation.infra.threads import in_thread, run_to_completion
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread, run_to_completion
 from decisions.models import ChatAnswer, Confirmation
 
 

@@ -7,10 +7,10 @@ later (S2 §7).
 
 from __future__ import annotations
 
-from decisions.errors import InvalidInput, Refused
+from decisions.foundation.errors import InvalidInput, Refused
+from decisions.foundation.validation.json_schema import BOOL, TEXT, Schema, closed
 from decisions.identity.principals import USER_ID_PATTERN
 from decisions.models import Axis, ObjectType, OutcomeStatus
-from decisions.validation.json_schema import BOOL, TEXT, Schema, closed
 
 AXES = tuple(Axis.values)
 USER_ID: Schema = {

@@ -22,10 +22,10 @@ from decisions.authorization.authorize import (
 )
 from decisions.continuity.owner import Owner, owner_of
 from decisions.continuity.success_paths import path_payload, shell_payload
-from decisions.errors import IdempotencyConflict, InvalidInput, VersionConflict
+from decisions.foundation.errors import IdempotencyConflict, InvalidInput, VersionConflict
+from decisions.foundation.validation.json_output import json_digest
 from decisions.identity.principals import Principal
 from decisions.models import ObjectType, ObjectVersion, UserObject
-from decisions.validation.json_output import json_digest
 
 KEY_LIFETIME = timedelta(hours=24)
 MAX_PAYLOAD = 256 * 1024  # bytes of JSON

@@ -18,15 +18,15 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.continuity.learning import Forecast, learn
 from decisions.continuity.owner import Owner, owner_of
-from decisions.errors import (
+from decisions.foundation.errors import (
     DecisionNotConfirmed,
     InvalidInput,
     OutcomeNotFound,
     OutcomeReported,
 )
+from decisions.foundation.validation.json_output import json_digest
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, ConfirmationStatus, Decision, Outcome, OutcomeStatus
-from decisions.validation.json_output import json_digest
 
 NOT_PENDING = "pending outcome not found"  # S2's text
 _ABOUT_THE_CALL = {"decision_id", "user_id"}

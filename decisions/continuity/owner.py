@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import Forbidden, ForbiddenUser
+from decisions.foundation.errors import Forbidden, ForbiddenUser
 from decisions.identity.authority import is_confirmer
 from decisions.identity.principals import Principal, ensure_user
 from decisions.models import User

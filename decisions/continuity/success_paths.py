@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from decisions.errors import InvalidInput
-from decisions.presentation.formatting import shorten
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.presentation.formatting import shorten
 
 _SLOT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 

@@ -26,7 +26,7 @@ from django.db.models import F, Q, TextField, Value
 from django.db.models.functions import Replace
 from django.db.models.lookups import Exact
 
-from decisions.errors import Forbidden
+from decisions.foundation.errors import Forbidden
 from decisions.identity.principals import ADMIN, Principal, TrustLevel, as_trust
 
 # What a credential may write. One that has any of these scopes confirms nothing: what it wrote may

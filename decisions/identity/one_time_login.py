@@ -22,10 +22,10 @@ from django.views.decorators.http import require_http_methods
 
 from decisions.audit.anonymous_events import record_anonymous
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import Forbidden
+from decisions.foundation.errors import Forbidden
+from decisions.foundation.security.keys import mac, macs
 from decisions.identity.principals import admin_id, ensure_workspace
 from decisions.models import LoginLink
-from decisions.security.keys import mac, macs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User as Account

@@ -16,9 +16,9 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import Forbidden, InvalidInput, NotAuthenticated, TokenExpired
+from decisions.foundation.errors import Forbidden, InvalidInput, NotAuthenticated, TokenExpired
+from decisions.foundation.security.keys import mac, macs
 from decisions.models import Tenant, Token, User, Workspace
-from decisions.security.keys import mac, macs
 
 TrustLevel = Literal["local", "remote"]
 SCOPES = frozenset(

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from decisions.audit.anonymous_events import peer_network
-from decisions.infra.redis import SharedRedis
-from decisions.security.keys import mac
+from decisions.foundation.infra.redis import SharedRedis
+from decisions.foundation.security.keys import mac
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

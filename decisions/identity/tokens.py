@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.authority import CONFIRM, WRITES
 from decisions.identity.principals import (
     Principal,
@@ -22,7 +23,6 @@ from decisions.identity.principals import (
 )
 from decisions.models import Token
 from decisions.signals import token_users_changed
-from decisions.validation.storable import storable_text
 
 EXPIRY_WARNING = timedelta(days=14)  # operators are warned this long before a token expires
 LIFETIME_MAX = timedelta(days=3650)

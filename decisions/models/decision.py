@@ -8,7 +8,7 @@ from datetime import UTC
 from django.db import models
 from django.db.models import Q
 
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 
 
 def new_confirmation_id() -> str:

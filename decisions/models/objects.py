@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 
 
 def new_object_id() -> str:

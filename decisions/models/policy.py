@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext
 
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 
 
 def new_rule_key() -> str:

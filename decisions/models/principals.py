@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 
 
 def new_tenant_id() -> str:

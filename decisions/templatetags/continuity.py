@@ -1,10 +1,17 @@
-"""Template filters of the admin pages: functions of `decisions.presentation`."""
+"""Template filters of the admin pages: functions of `decisions.foundation.presentation`."""
 
 from __future__ import annotations
 
 from django import template
 
-from decisions.presentation import formatting, html, markdown, refusals, visible_text, words
+from decisions.foundation.presentation import (
+    formatting,
+    html,
+    markdown,
+    refusals,
+    visible_text,
+    words,
+)
 
 register = template.Library()
 register.filter("duration", formatting.duration)

@@ -11,7 +11,7 @@ from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView, json_response, principal_of
 from decisions.audit.query import list_audit_entries
-from decisions.validation.json_schema import TEXT, closed
+from decisions.foundation.validation.json_schema import TEXT, closed
 
 _YEAR_9999 = 253_402_300_799_999
 

@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from decisions.api.openapi import component, operation
 from decisions.api.view import ApiView
 from decisions.continuity.contract import VALIDATION_ERROR, as_continuity_error
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 
 PROBLEM = component(
     "ContinuityProblem",

@@ -22,11 +22,11 @@ from decisions.authorization.confirmation_links import is_signed, is_signed_for_
 from decisions.authorization.confirmations import ANSWERS, MAY_DECIDE, decide
 from decisions.authorization.decision_pages import decision_page
 from decisions.authorization.request_lines import request_line
-from decisions.errors import Conflict
+from decisions.foundation.errors import Conflict
+from decisions.foundation.presentation.formatting import duration
+from decisions.foundation.presentation.refusals import refusal_text
 from decisions.identity.principals import admin_id
 from decisions.models import AuditEntry, Confirmation, ConfirmationStatus
-from decisions.presentation.formatting import duration
-from decisions.presentation.refusals import refusal_text
 
 TRIES_RECORDED = 5  # audited wrong signatures per confirmation: anyone can cause them
 _ID = re.compile(r"cnf_\w{1,64}", re.ASCII)

@@ -13,7 +13,7 @@ from decisions.api.view import json_response, principal_of
 from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.continuity import contract, objects, state
 from decisions.continuity.outcomes import report_outcome
-from decisions.validation.json_schema import closed
+from decisions.foundation.validation.json_schema import closed
 from decisions.views.base import ContinuityView, continuity_operation
 
 _CONFIRM = RequestArguments(contract.CONFIRM_INPUT_REST)

@@ -12,9 +12,9 @@ from django.http import HttpRequest
 
 from decisions.api.drf import authenticate_request, throttle_request
 from decisions.api.origins import is_allowed_origin
-from decisions.errors import Forbidden, NotAuthenticated
+from decisions.foundation.errors import Forbidden, NotAuthenticated
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, is_credential_active
-from decisions.infra.threads import in_thread
 from mcp_server.protocol.request_context import MessageContext
 
 CHECK_S = 15.0  # interval at which the token of an open stream is checked again

@@ -14,8 +14,8 @@ from mcp_types.jsonrpc import (
     JSONRPCRequest,
 )
 
-from decisions.errors import Refused, TooManyRequests
-from decisions.validation.json_input import CALL_LIMIT, load_json
+from decisions.foundation.errors import Refused, TooManyRequests
+from decisions.foundation.validation.json_input import CALL_LIMIT, load_json
 from mcp_server.protocol.message_parser import error_response, parse_message
 
 BATCH_VERSION = "2025-03-26"

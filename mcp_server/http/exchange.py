@@ -18,9 +18,9 @@ from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.settings import api_settings
 
 from decisions.api.arguments import check_content_type, check_encoding
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
 from mcp_server.http.access import authenticate
 from mcp_server.protocol.message_parser import parse_message
 

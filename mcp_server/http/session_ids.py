@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import secrets
 
-from decisions.errors import NotFound
-from decisions.security.keys import mac, mac_matches
+from decisions.foundation.errors import NotFound
+from decisions.foundation.security.keys import mac, mac_matches
 
 HEADER = "mcp-session-id"
 _PURPOSE = "mcp-label"

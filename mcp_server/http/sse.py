@@ -16,7 +16,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.jsonrpc import JSONRPCError
 
-from decisions.errors import NotFound
+from decisions.foundation.errors import NotFound
 from decisions.identity.principals import Principal
 from mcp_server.http.access import wait_until_credential_ends
 from mcp_server.http.exchange import Exchange, error_body, parse_body

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 from mcp_types.jsonrpc import JSONRPCMessage
 
-from decisions.validation.json_output import escape_line_separators
+from decisions.foundation.validation.json_output import escape_line_separators
 
 
 def encode(message: JSONRPCMessage) -> bytes:

@@ -31,8 +31,8 @@ from mcp_types.jsonrpc import (
 )
 from pydantic import ValidationError
 
-from decisions.errors import Refused
-from decisions.validation.json_input import CALL_LIMIT, MAX_DEPTH, check_value, load_json
+from decisions.foundation.errors import Refused
+from decisions.foundation.validation.json_input import CALL_LIMIT, MAX_DEPTH, check_value, load_json
 from mcp_server.protocol.line_reader import EDGE_BYTES, OversizedLine
 from mcp_server.protocol.request_context import MessageContext
 

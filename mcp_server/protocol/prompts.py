@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import mcp_types as types
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)

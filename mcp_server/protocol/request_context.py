@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.identity.principals import Principal
 
 SCOPE_KEY = "continuity.message_context"

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from artifacts.chunks import is_text, read_chunk
 from artifacts.selectors import artifact_briefs_of
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from mcp_server.protocol.run_answers import concise_run, fenced_events
 from runners.actions.untrusted_page import fence_quotes

@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from decisions.errors import NotFound, Refused, as_dict
-from decisions.unexpected_errors import log_unexpected
+from decisions.foundation.errors import NotFound, Refused, as_dict
+from decisions.foundation.unexpected_errors import log_unexpected
 from runners.actions.untrusted_page import fence_error
 
 RESOURCE_NOT_FOUND = -32002  # the error code in protocol versions that have a handshake

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 from django.conf import settings
 from django.db import connections
 
-from decisions.errors import NotReady
+from decisions.foundation.errors import NotReady
 from decisions.identity.principals import Principal, local_principal
 from mcp_server.protocol.request_context import MessageContext
 from runs.installation.home.errors import StackError

@@ -19,7 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
-from decisions.validation.json_input import CALL_LIMIT
+from decisions.foundation.validation.json_input import CALL_LIMIT
 from mcp_server.protocol.encoding import encode
 from mcp_server.protocol.line_reader import read_lines
 from mcp_server.protocol.message_parser import parse_message

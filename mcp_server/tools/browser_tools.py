@@ -16,9 +16,9 @@ import mcp_types as types
 import orjson
 
 from artifacts.chunks import CHUNK_MAX, read_chunk
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.validation.json_schema import schema_of
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
-from decisions.validation.json_schema import schema_of
 from mcp_server.tools.changed_lines import changed_lines
 from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema, readable
 from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, TASK_START, Action

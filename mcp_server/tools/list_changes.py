@@ -19,9 +19,9 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp.shared.exceptions import MCPError
 from mcp_types.jsonrpc import INTERNAL_ERROR
 
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import is_credential_active
-from decisions.infra.threads import in_thread
 from mcp_server.protocol.request_context import MessageContext, context_of
 from mcp_server.protocol.transport import Transport
 from mcp_server.tools.registry import CallerToolSource, Connection, McpTool

@@ -18,9 +18,9 @@ from typing import Any
 import mcp_types as types
 from jsonschema_rs import Draft202012Validator
 
-from decisions.errors import Refused, as_dict
+from decisions.foundation.errors import Refused, as_dict
+from decisions.foundation.validation.json_schema import compile_schema
 from decisions.identity.principals import Principal
-from decisions.validation.json_schema import compile_schema
 from mcp_server.tools.elicitation import Elicitation
 
 Schema = dict[str, Any]

@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Any
 
 from decisions.authorization.confirmation_links import sign_in_link
-from decisions.errors import InvalidInput
-from decisions.infra.threads import in_thread
-from decisions.validation.storable import storable_text
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.validation.storable import storable_text
 from mcp_server.tools.registry import McpToolCall
 from runs.installation.home.state import live_info
 from runs.streaming import long_poll

@@ -18,7 +18,7 @@ from decisions.continuity.contract import as_continuity_error
 from decisions.continuity.objects import list_objects, put_shell, put_success_path
 from decisions.continuity.outcomes import report_outcome
 from decisions.continuity.state import get_state
-from decisions.infra.threads import in_thread
+from decisions.foundation.infra.threads import in_thread
 from mcp_server.tools.registry import McpTool, McpToolCall
 
 Service = Callable[..., dict[str, Any]]

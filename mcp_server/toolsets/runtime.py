@@ -10,7 +10,7 @@ from django.conf import settings
 
 from artifacts.api.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
 from artifacts.chunks import read_chunk
-from decisions.infra.threads import in_thread
+from decisions.foundation.infra.threads import in_thread
 from mcp_server.protocol.run_answers import (
     brief_run,
     concise_run,

@@ -23,6 +23,8 @@ from decisions.admin.acting import actor_of
 from decisions.admin.filters import WorkspaceFilter
 from decisions.admin.read_only import plain_id
 from decisions.admin.secret_creation import SecretCreationAdmin
+from decisions.foundation.presentation.html import code, link_to, moment, pill
+from decisions.foundation.presentation.words import word
 from decisions.identity.principals import (
     ADMIN,
     Principal,
@@ -33,8 +35,6 @@ from decisions.identity.principals import (
 )
 from decisions.identity.tokens import principal_of_token
 from decisions.models import Token
-from decisions.presentation.html import code, link_to, moment, pill
-from decisions.presentation.words import word
 from runners.models import PluginClient
 from runners.plugin.connections.snapshots import delete_snapshot, read_snapshot
 from runners.plugin.pairing.registry import revoke_client

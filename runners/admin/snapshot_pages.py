@@ -21,9 +21,9 @@ from django.utils.translation import gettext as _
 
 from decisions.admin.acting import operator_of
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.refusals import refusal_text
 from decisions.identity.principals import Principal
-from decisions.presentation.refusals import refusal_text
 from runners.admin.side_by_side import rows_of
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.snapshots import SnapshotComparison, compare_with_now, preview_restore, restore

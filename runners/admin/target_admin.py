@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.filters import ChoiceFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
-from decisions.presentation.html import code, link_to, moment, pill
+from decisions.foundation.presentation.html import code, link_to, moment, pill
 from runners.admin.snapshot_pages import SnapshotPages
 from runners.admin.target_pages import TargetPages, offer_rows, target_versions
 from runners.models import ExecutionTarget, TargetKind

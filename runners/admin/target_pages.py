@@ -17,10 +17,10 @@ from django.utils.translation import ngettext
 from decisions.admin.acting import actor_of
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
 from decisions.authorization.policy import current_policy
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.html import TONES, pill
+from decisions.foundation.presentation.refusals import refusal_text
 from decisions.models import AuditEntry, PolicyRule
-from decisions.presentation.html import TONES, pill
-from decisions.presentation.refusals import refusal_text
 from runners.admin.target_forms import FORMS, ProjectWorkspaceForm, RunnerForm, TargetForm
 from runners.models import ExecutionTarget, TargetKind
 from runners.remote_tools.catalogue import tools_of_runner

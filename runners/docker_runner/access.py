@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from decisions.security.loopback import is_loopback
+from decisions.foundation.security.loopback import is_loopback
 from runners.docker_runner.refusals import (
     RequestForbidden,
     RunnerHeadTooLarge,

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from decisions.security.loopback import is_loopback
-from decisions.security.secret_files import SecretFileUnusable, read_secret_files
+from decisions.foundation.security.loopback import is_loopback
+from decisions.foundation.security.secret_files import SecretFileUnusable, read_secret_files
 from runners.docker_runner.access import AccessControl
 from runners.docker_runner.app import RunnerApp
 from runners.docker_runner.errors import CannotStart

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from decisions.errors import BodyTooLarge, MalformedBody
-from decisions.validation.json_input import CALL_LIMIT, load_json
+from decisions.foundation.errors import BodyTooLarge, MalformedBody
+from decisions.foundation.validation.json_input import CALL_LIMIT, load_json
 from runners.docker_runner.refusals import InvalidRequest, RunnerBodyTooLarge
 
 MAX_BYTES = CALL_LIMIT

@@ -10,8 +10,13 @@ from django.conf import settings
 from jsonschema_rs import Draft202012Validator, ValidationErrorKind
 from pydantic import ValidationError
 
-from decisions.errors import InvalidInput
-from decisions.validation.json_schema import check, compile_schema, first_errors, schema_of
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.json_schema import (
+    check,
+    compile_schema,
+    first_errors,
+    schema_of,
+)
 from runners.actions.catalogue import UPLOAD
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import get_tool

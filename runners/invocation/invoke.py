@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from decisions.errors import Refused
-from decisions.infra.ids import new_id
-from decisions.infra.trace_context import child_span
-from decisions.security.logs import hiding
-from decisions.security.masking import Masker, WholeSecrets
+from decisions.foundation.errors import Refused
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.infra.trace_context import child_span
+from decisions.foundation.security.logs import hiding
+from decisions.foundation.security.masking import Masker, WholeSecrets
 from runners import metrics
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
 from runners.gateway.request import RunnerCallContext, RunnerTarget, Update

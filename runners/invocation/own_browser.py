@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from artifacts.browser_files import ResultUpload, open_result_upload, share_file, take_result
-from decisions.errors import Refused
-from decisions.infra.ids import new_id
-from decisions.validation.storable import storable
+from decisions.foundation.errors import Refused
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.validation.storable import storable
 from runners.actions import errors as failures
 from runners.actions.catalogue import (
     ACTIONS,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 from runners.actions.catalogue import CLOSE_TAB, TASK_STOP, Action
 from runners.errors import ToolFailed
 from runners.own_browsers import PluginBrowser

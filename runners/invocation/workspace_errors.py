@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from decisions.errors import (
+from decisions.foundation.errors import (
     BodyTooLarge,
     ConfirmationRequired,
     Conflict,
@@ -22,7 +22,7 @@ from decisions.errors import (
     Refused,
     TooManyRequests,
 )
-from decisions.validation.storable import storable
+from decisions.foundation.validation.storable import storable
 from runners.workspace.errors import WorkspaceFailed, WorkspaceTimeout
 
 KINDS: tuple[type[WorkspaceFailed], ...] = (WorkspaceFailed, *WorkspaceFailed.__subclasses__())

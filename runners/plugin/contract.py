@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import (
+from decisions.foundation.validation.json_schema import (
     BOOL,
     ID,
     MS,

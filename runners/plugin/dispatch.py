@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from decisions.infra.redis import redis_errors
-from decisions.infra.threads import in_thread
+from decisions.foundation.infra.redis import redis_errors
+from decisions.foundation.infra.threads import in_thread
 from runners import metrics
 from runners.errors import ToolFailed
 from runners.plugin.errors import PluginAckTimeout, PluginExecTimeout, PluginOffline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decisions.errors import NotFound
+from decisions.foundation.errors import NotFound
 from runners.errors import ToolFailed
 
 

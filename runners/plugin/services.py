@@ -7,9 +7,9 @@ from typing import Any
 from django.db import transaction
 
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.validation.json_schema import page_of
 from decisions.identity.principals import Principal
-from decisions.infra.clock import to_ms
-from decisions.validation.json_schema import page_of
 from runners.models import PluginClient
 from runners.plugin.connections.snapshots import delete_snapshot, read_snapshot
 from runners.plugin.pairing import tickets

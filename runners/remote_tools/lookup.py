@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import QuerySet
 from pydantic import BaseModel, ConfigDict
 
-from decisions.errors import TargetNotFound
+from decisions.foundation.errors import TargetNotFound
 from runners.gateway.request import TIMEOUT_MAX_MS
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.runner_endpoint import find_runner

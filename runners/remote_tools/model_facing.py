@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from runners.remote_tools.catalogue import OfferedTool, ToolOnRunner
 
 TARGET = "continuityTarget"  # our own argument of a tool; it is not sent to the runner

@@ -9,7 +9,7 @@ from datetime import UTC
 
 from django.db import connection
 
-from decisions.infra.preconditions import Precondition
+from decisions.foundation.infra.preconditions import Precondition
 from runners.models import ExecutionTarget, PluginClient
 from runners.own_browsers import is_own_browser, state_of_browser
 from runners.targets.targets import Caller

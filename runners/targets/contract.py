@@ -6,7 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import ID, MS, MS_OR_NULL, PAGE_PROPERTIES, Schema, closed
+from decisions.foundation.validation.json_schema import (
+    ID,
+    MS,
+    MS_OR_NULL,
+    PAGE_PROPERTIES,
+    Schema,
+    closed,
+)
 from runners.models import TargetKind
 from runners.targets.runner_config import ON_UNREACHABLE
 

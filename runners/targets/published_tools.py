@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 
-from decisions.errors import InvalidInput, Refused
-from decisions.validation.foreign_schema import ForeignSchema
-from decisions.validation.json_input import load_json
-from decisions.validation.json_schema import without_titles
-from decisions.validation.storable import storable, storable_text
+from decisions.foundation.errors import InvalidInput, Refused
+from decisions.foundation.validation.foreign_schema import ForeignSchema
+from decisions.foundation.validation.json_input import load_json
+from decisions.foundation.validation.json_schema import without_titles
+from decisions.foundation.validation.storable import storable, storable_text
 from runners.gateway.request import CATALOGUE_MAX_BYTES
 
 MAX_OFFERS = 200

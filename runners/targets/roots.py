@@ -12,7 +12,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import Q
 
-from decisions.errors import Conflict, InvalidInput
+from decisions.foundation.errors import Conflict, InvalidInput
 from decisions.models import Tenant
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.folder_overlap import FolderPlace, read_mounts

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from decisions.errors import InvalidInput
-from decisions.validation.storable import storable
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.storable import storable
 from runners.errors import ToolFailed
 from runners.gateway.endpoint import checked_endpoint, loopback_address
 from runners.models import ExecutionTarget

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
-from decisions.security.masking import Masker
-from decisions.security.sealed_columns import unseal_column
+from decisions.foundation.errors import InvalidInput, PolicyDenied, TargetNotFound
+from decisions.foundation.security.masking import Masker
+from decisions.foundation.security.sealed_columns import unseal_column
 from runners.errors import RunnerFailed
 from runners.gateway.request import PROBE_S, TIMEOUT_MS, RunnerTarget
 from runners.invocation.event_loop import get_loop

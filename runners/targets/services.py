@@ -17,12 +17,12 @@ from decisions.authorization.authorize import (
     use_approval,
 )
 from decisions.authorization.policy_rules import list_rules_for_target
-from decisions.errors import Conflict, Forbidden, InvalidInput, TargetNotFound
+from decisions.foundation.errors import Conflict, Forbidden, InvalidInput, TargetNotFound
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.presentation.visible_text import secret_named
+from decisions.foundation.validation.json_schema import page_of
 from decisions.identity.principals import Principal
-from decisions.infra.clock import to_ms
 from decisions.models import Confirmation
-from decisions.presentation.visible_text import secret_named
-from decisions.validation.json_schema import page_of
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.cache import target_state
 from runners.targets.roots import RootTaken

@@ -17,11 +17,11 @@ from decisions.authorization.policy_rules import (
     list_rules_for_target,
     retire_rule,
 )
-from decisions.errors import Conflict, InvalidInput, TargetNotFound
+from decisions.foundation.errors import Conflict, InvalidInput, TargetNotFound
+from decisions.foundation.security.sealed_columns import seal_column
+from decisions.foundation.validation.storable import storable, storable_text
 from decisions.identity.principals import Principal, TrustLevel
 from decisions.models import Tenant, Workspace
-from decisions.security.sealed_columns import seal_column
-from decisions.validation.storable import storable, storable_text
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.roots import checked_root, refuse_taken_root
 from runners.targets.runner_config import (

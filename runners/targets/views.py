@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
 from decisions.api.view import ApiView, json_response, principal_of
-from decisions.validation.json_schema import page_schema
+from decisions.foundation.validation.json_schema import page_schema
 from runners.targets import contract, services
 
 _TARGET = component("Target", contract.TARGET)

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import NotFound
+from decisions.foundation.errors import NotFound
 from decisions.identity.principals import LOCAL, local_principal
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.local_folder import LocalFolder, is_folder, local_folder

@@ -28,8 +28,8 @@ from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.cache import never_cache
 
-from decisions.infra.threads import in_thread
-from decisions.validation.json_output import escape_line_separators
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.validation.json_output import escape_line_separators
 from runs.queries.waiting import DECISION, Waiting, WaitingRow
 from runs.streaming.changes import ChangeReader
 from runs.streaming.hub import get_hub

@@ -16,9 +16,9 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 
-from decisions.infra.redis import describe_redis_fault
-from decisions.presentation.formatting import duration
-from decisions.presentation.words import word
+from decisions.foundation.infra.redis import describe_redis_fault
+from decisions.foundation.presentation.formatting import duration
+from decisions.foundation.presentation.words import word
 from runs.admin.change_stream import change_stream_urls
 from runs.admin.runs.columns import done_percent, elapsed_ms, state_pill, template_name
 from runs.admin.statistics_page import statistics_urls

@@ -16,11 +16,11 @@ from django.utils.translation import gettext as _
 
 from decisions.admin.decisions import confirmation_of, decision_parts, row_values
 from decisions.authorization.confirmations import MAY_DECIDE
+from decisions.foundation.presentation.formatting import duration, pretty_json, shorten
+from decisions.foundation.presentation.html import pill
+from decisions.foundation.presentation.words import word
+from decisions.foundation.security.logs import redact
 from decisions.models import AuditEntry, Decision
-from decisions.presentation.formatting import duration, pretty_json, shorten
-from decisions.presentation.html import pill
-from decisions.presentation.words import word
-from decisions.security.logs import redact
 from runners.actions.typed_text import hide_typed_text
 from runners.models import ExecutionTarget
 from runs.admin.runs.columns import state_pill, template_name

@@ -21,10 +21,10 @@ from django.utils.translation import gettext_lazy as _
 from decisions.admin.acting import operator_of
 from decisions.admin.filters import EndedFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
-from decisions.errors import Refused
-from decisions.presentation.html import code, link_to, moment, pill
-from decisions.presentation.refusals import refusal_text
-from decisions.presentation.words import word
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.html import code, link_to, moment, pill
+from decisions.foundation.presentation.refusals import refusal_text
+from decisions.foundation.presentation.words import word
 from runners.models import BrowserSession
 from runs.models import Run, RunStatus, Worker
 from runs.sessions.services import close_session

@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 
 from decisions.admin.decisions import message_of, time_left, title_of
 from decisions.authorization.request_lines import request_lines
+from decisions.foundation.presentation.formatting import until
+from decisions.foundation.presentation.markdown import plain_text
+from decisions.foundation.presentation.refusals import refusal_text
+from decisions.foundation.presentation.visible_text import revealed, visible
 from decisions.models import ConfirmationStatus, Decision
-from decisions.presentation.formatting import until
-from decisions.presentation.markdown import plain_text
-from decisions.presentation.refusals import refusal_text
-from decisions.presentation.visible_text import revealed, visible
 from runs.admin.decision_story import target_name
 from runs.admin.runs.columns import run_page, template_name, waiting_runs
 from runs.models import Run

@@ -22,10 +22,10 @@ from decisions.admin.acting import operator_of, rows_of_action
 from decisions.admin.filters import ChoiceFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.admin.secret_creation import SecretCreationAdmin
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.html import code, link_to, moment, pill
+from decisions.foundation.presentation.refusals import refusal_text
 from decisions.identity.principals import LOCAL, admin_principal, ensure_workspace
-from decisions.presentation.html import code, link_to, moment, pill
-from decisions.presentation.refusals import refusal_text
 from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery
 from runs.webhooks import services
 

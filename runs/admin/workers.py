@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.presentation.html import code, moment, pill
+from decisions.foundation.presentation.html import code, moment, pill
 from runs.installation.health.processes import SILENT, ProcessState, status_of
 from runs.models import Worker
 

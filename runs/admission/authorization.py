@@ -12,8 +12,8 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization import authorize, confirmations
 from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.authorization.policy import cached_policy
-from decisions.errors import PolicyDenied, Refused, TargetNotFound
-from decisions.security.masking import Masker
+from decisions.foundation.errors import PolicyDenied, Refused, TargetNotFound
+from decisions.foundation.security.masking import Masker
 from runners.actions.judged import covered_tools
 from runners.errors import PageLost, ToolFailed
 from runners.invocation.step_call import StepCall

@@ -15,7 +15,7 @@ from decisions.authorization.authorize import (
     use_approval,
 )
 from decisions.authorization.policy import cached_policy
-from decisions.infra.preconditions import Precondition
+from decisions.foundation.infra.preconditions import Precondition
 from runs.lifecycle.in_flight_calls import start_call
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.security.masking import Masker
+from decisions.foundation.security.masking import Masker
 from runners.invocation.step_call import StepCall
 from runs.admission.authorization import request_of_step
 from runs.admission.step_calls import cached_admission, started_event

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from django.db.models import QuerySet
 
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.presentation.visible_text import revealed, secret_named
-from decisions.security.masking import MASK
+from decisions.foundation.presentation.visible_text import revealed, secret_named
+from decisions.foundation.security.masking import MASK
 from runners.actions.catalogue import ACTIONS, OBSERVE, TYPE
 from runs.agent.journal_view import CALL, PAGE
 from runs.models import Run

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import Authorization, ToolCallRequest
-from decisions.errors import PolicyDenied, Refused, TargetNotFound
-from decisions.infra.preconditions import Precondition, all_hold
+from decisions.foundation.errors import PolicyDenied, Refused, TargetNotFound
+from decisions.foundation.infra.preconditions import Precondition, all_hold
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
 from runners.own_browsers import is_still_own

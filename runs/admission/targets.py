@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decisions.errors import TargetNotFound
+from decisions.foundation.errors import TargetNotFound
 from runners.gateway.request import RunnerTarget
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.runner_endpoint import runner_of

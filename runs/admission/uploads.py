@@ -7,7 +7,7 @@ from __future__ import annotations
 from artifacts.models import Artifact
 from artifacts.selectors import is_expired, open_bytes
 from decisions.authorization.policy import current_policy
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.identity.authority import caller_behind, seen_by
 from runners.errors import InvalidTarget
 from runners.targets.workspaces import check_may_use, open_workspace

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
-from decisions.validation.foreign_schema import ForeignSchema
-from decisions.validation.schema_nodes import SchemaTooCostly
+from decisions.foundation.validation.foreign_schema import ForeignSchema
+from decisions.foundation.validation.schema_nodes import SchemaTooCostly
 
 MAX_LISTED = 20  # errors in a verification
 REASON_MAX, VALUE_MAX = 200, 60  # characters of an error's reason, and of the value

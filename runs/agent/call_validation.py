@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from decisions.errors import InvalidInput
-from decisions.validation.storable import storable
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.storable import storable
 from runners.errors import ToolFailed
 from runners.invocation.arguments import check_args
 from runners.llm.base import Done, LlmCall

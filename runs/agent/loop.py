@@ -20,10 +20,10 @@ from typing import Any
 
 from django.conf import settings
 
-from decisions.infra.threads import in_long_thread
-from decisions.security.masking import WholeSecrets
-from decisions.validation.foreign_schema import ForeignSchema
-from decisions.validation.storable import storable, storable_text
+from decisions.foundation.infra.threads import in_long_thread
+from decisions.foundation.security.masking import WholeSecrets
+from decisions.foundation.validation.foreign_schema import ForeignSchema
+from decisions.foundation.validation.storable import storable, storable_text
 from runners.actions.catalogue import ACTIONS, TASK_START
 from runners.errors import ToolFailed
 from runners.llm.base import Delta, Done, LlmCall, Message, Restarted, ToolSpec

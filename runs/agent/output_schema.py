@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from decisions.errors import InvalidInput
-from decisions.validation.foreign_schema import ForeignSchema
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.foreign_schema import ForeignSchema
 
 MAX_BYTES = 64 * 1024
 # A nested repetition as in (a+)+. Our engine handles it in linear time, but the backtracking

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from decisions.authorization.policy import Verdict
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal, as_trust
 from runners.invocation.fallback import RemoteCall
 from runners.llm.base import ToolSpec

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-from decisions.validation.storable import storable_text
+from decisions.foundation.validation.storable import storable_text
 from runners.llm.base import Done, Message, ToolSpec
 from runners.metrics import model_turn
 from runs.agent.budget import counts_of

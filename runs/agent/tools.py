@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.json_schema import closed
 from decisions.identity.principals import Principal
-from decisions.validation.json_schema import closed
 from runners.errors import ToolFailed
 from runners.invocation.arguments import further_scopes_of, input_schema, scope_of
 from runners.llm.base import ToolSpec

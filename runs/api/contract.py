@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from artifacts.api.contract import ARTIFACT_CHUNK as ARTIFACT_CHUNK
 from artifacts.api.contract import GET_ARTIFACT_INPUT as GET_ARTIFACT_INPUT
-from decisions.validation.json_schema import (
+from decisions.foundation.validation.json_schema import (
     BOOL,
     COUNT,
     ID,

@@ -10,8 +10,8 @@ from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import READ_REFUSALS, operation
 from decisions.api.view import ApiView, principal_of
 from decisions.audit.bundle import JSON_LINES, file_headers, in_batches
-from decisions.infra.threads import in_thread
-from decisions.validation.json_schema import closed
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.validation.json_schema import closed
 from runs.queries.evidence import EVIDENCE_NAME, export_evidence
 
 EVIDENCE_INPUT = closed(

@@ -6,7 +6,7 @@ from typing import Any
 
 from artifacts.api.contract import ARTIFACT_LIST
 from decisions.api.openapi import component
-from decisions.validation.json_schema import closed, page_schema
+from decisions.foundation.validation.json_schema import closed, page_schema
 from runs.api import contract
 
 RUN = component("Run", contract.RUN_OUTPUT)

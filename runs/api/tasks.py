@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
 from decisions.api.view import ApiView, json_response, principal_of
-from decisions.validation.json_schema import page_schema
+from decisions.foundation.validation.json_schema import page_schema
 from runs.conversations import contract, selectors, services, tickets
 from runs.streaming.long_poll import wait_events
 from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events

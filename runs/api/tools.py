@@ -13,10 +13,10 @@ from rest_framework.request import Request
 from decisions.api.arguments import RequestArguments
 from decisions.api.openapi import PROBLEM, component, operation
 from decisions.api.view import ApiView, json_response, principal_of
-from decisions.errors import Refused
-from decisions.infra.threads import in_thread
-from decisions.validation.json_input import CALL_LIMIT
-from decisions.validation.json_schema import closed
+from decisions.foundation.errors import Refused
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.validation.json_input import CALL_LIMIT
+from decisions.foundation.validation.json_schema import closed
 from runners.invocation.workspace_errors import CODES, as_workspace_error
 from runners.tools.registry import is_workspace_tool
 from runs.direct_calls import contract

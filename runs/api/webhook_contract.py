@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decisions.validation.json_schema import BOOL, ID, MS, TEXT, Schema, closed
+from decisions.foundation.validation.json_schema import BOOL, ID, MS, TEXT, Schema, closed
 from runs.models import DeliveryStatus
 
 _MS_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import COUNT, ID, MS, OFFSET, PAGE_PROPERTIES, Schema, closed
+from decisions.foundation.validation.json_schema import (
+    COUNT,
+    ID,
+    MS,
+    OFFSET,
+    PAGE_PROPERTIES,
+    Schema,
+    closed,
+)
 from runs.events.types import TASK_EVENT_TYPES
 from runs.models import MessageRole, TaskStatus
 from runs.submission.answer import MESSAGE_MAX

@@ -1,4 +1,4 @@
-"""Errors of task requests (decisions/errors.py has the whole tree).
+"""Errors of task requests (decisions/foundation/errors.py has the whole tree).
 
 NotFound
 └── TaskNotFound    unknown, or another workspace's
@@ -11,7 +11,7 @@ Conflict
 
 from __future__ import annotations
 
-from decisions.errors import Conflict, NotFound
+from decisions.foundation.errors import Conflict, NotFound
 
 
 class TaskNotFound(NotFound):

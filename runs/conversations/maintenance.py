@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from decisions.infra.batches import BATCH_SIZE, run_in_batches
+from decisions.foundation.infra.batches import BATCH_SIZE, run_in_batches
 from runs.conversations.message_queue import lock_runs, lock_task, start_next_run
 from runs.conversations.services import end_takeover
 from runs.conversations.state import move_task

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import use_approval
-from decisions.errors import Conflict, InvalidInput
+from decisions.foundation.errors import Conflict, InvalidInput
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.security.url_credentials import mask_url_credentials
+from decisions.foundation.validation.json_output import json_digest
 from decisions.identity.principals import Principal
-from decisions.infra.ids import new_id
 from decisions.models import Confirmation
-from decisions.security.url_credentials import mask_url_credentials
-from decisions.validation.json_output import json_digest
 from runners.own_browsers import SELECTED
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.message_queue import lock_task, run_ids_to_cancel

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from decisions.infra.ids import new_id
-from decisions.security.url_credentials import mask_url_credentials
-from decisions.validation.storable import storable_text
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.security.url_credentials import mask_url_credentials
+from decisions.foundation.validation.storable import storable_text
 from runners.actions.catalogue import ACTIONS
 from runners.tools.registry import get_tool
 from runs.conversations.log import append_events

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.security.url_credentials import mask_url_credentials
+from decisions.foundation.validation.json_schema import page_of
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.authority import seen_by
 from decisions.identity.principals import Principal
-from decisions.infra.clock import to_ms
-from decisions.security.url_credentials import mask_url_credentials
-from decisions.validation.json_schema import page_of
-from decisions.validation.storable import storable_text
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.message_queue import is_current, unfinished_runs
 from runs.events.types import EventType

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
-from decisions.errors import Conflict, InvalidInput
+from decisions.foundation.errors import Conflict, InvalidInput
 from decisions.identity.authority import acting_on, check_steers, check_takes_over, sees
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation

@@ -9,15 +9,15 @@ import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from decisions.errors import NotAuthenticated
+from decisions.foundation.errors import NotAuthenticated
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.security.keys import mac, macs
 from decisions.identity.principals import (
     Principal,
     is_credential_active,
     principal_data,
     principal_from,
 )
-from decisions.infra.clock import to_ms
-from decisions.security.keys import mac, macs
 from runs.conversations.selectors import visible_task
 from runs.models import TaskTicket
 

@@ -11,10 +11,10 @@ from django.db import transaction
 
 from artifacts.selectors import open_content
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.errors import ConfirmationRequired, Conflict
+from decisions.foundation.errors import ConfirmationRequired, Conflict
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.security.keys import mac
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
-from decisions.security.keys import mac
 from runners.browser_sessions import find_named
 from runners.tools.base import ToolResult
 from runners.tools.registry import get_tool

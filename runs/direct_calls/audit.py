@@ -14,9 +14,9 @@ from artifacts.models import Artifact
 from artifacts.services import StoredBlob, artifact_rows
 from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.database.faults import is_temporary
+from decisions.foundation.database.faults import is_temporary
+from decisions.foundation.infra.threads import in_thread, run_to_completion
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread, run_to_completion
 from runners.gateway.request import RunnerTarget
 from runners.invocation.workspace_errors import FailedCall, failed_call
 from runners.models import ExecutionTarget

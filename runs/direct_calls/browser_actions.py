@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 from django.db import IntegrityError
 
-from decisions.errors import InvalidInput, RunNeedsConfirmation, ToolNotFound
+from decisions.foundation.errors import InvalidInput, RunNeedsConfirmation, ToolNotFound
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
 from runners.actions.catalogue import ACTIONS, TASK_START, TASK_STOP, TYPE
 from runners.browser_sessions import find_session
 from runners.invocation.arguments import check_args, further_scopes_of

@@ -16,12 +16,12 @@ from typing import Any
 from artifacts.services import store_blob
 from decisions.audit.record import record
 from decisions.authorization.authorize import tool_call_request
-from decisions.errors import Conflict, InvalidInput, Refused, ToolNotFound
+from decisions.foundation.errors import Conflict, InvalidInput, Refused, ToolNotFound
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.infra.trace_context import current_traceparent, traceparent_for
+from decisions.foundation.validation.storable import storable
 from decisions.identity.principals import Principal
-from decisions.infra.ids import new_id
-from decisions.infra.threads import in_thread
-from decisions.infra.trace_context import current_traceparent, traceparent_for
-from decisions.validation.storable import storable
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
 from runners.invocation.arguments import check_args, scope_of

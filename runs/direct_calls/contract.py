@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decisions.validation.json_schema import TEXT, Schema, closed
+from decisions.foundation.validation.json_schema import TEXT, Schema, closed
 
 CALL_INPUT = closed(
     {

@@ -18,8 +18,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.errors import Conflict
-from decisions.infra.batches import delete_in_batches
+from decisions.foundation.errors import Conflict
+from decisions.foundation.infra.batches import delete_in_batches
 from runners.errors import RunnerFailed
 from runners.tools.base import ToolResult
 from runs.models import KeyedCall, OpenCall

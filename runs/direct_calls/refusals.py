@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import ConfirmationRequired, Refused
+from decisions.foundation.errors import ConfirmationRequired, Refused
+from decisions.foundation.security.logs import redact
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.principals import Principal
-from decisions.security.logs import redact
-from decisions.validation.storable import storable_text
 from runners.invocation.workspace_errors import FailedCall, as_workspace_error
 from runners.tools.registry import is_workspace_tool
 

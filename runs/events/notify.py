@@ -16,8 +16,8 @@ from queue import SimpleQueue
 from django.conf import settings
 from django.db import transaction
 
-from decisions.infra.outages import Outage
-from decisions.infra.redis import redis_errors
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.redis import redis_errors
 
 CHANNEL = f"{settings.REDIS_PREFIX}runs"
 QUIET_S = 1.0  # after a failure nothing is published for this long

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from decisions.errors import SessionNotFound
-from decisions.infra.clock import now_ms
-from decisions.security.logs import hiding
+from decisions.foundation.errors import SessionNotFound
+from decisions.foundation.infra.clock import now_ms
+from decisions.foundation.security.logs import hiding
 from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
 from runners.own_browsers import SELECTED

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from decisions.validation.storable import storable
+from decisions.foundation.validation.storable import storable
 from runs.events.types import PIECES
 from runs.lifecycle.changes import NewEvent
 from runs.models import RunEvent

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed
 from runners.invocation.judge import judge_element, request_for

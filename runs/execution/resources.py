@@ -9,8 +9,8 @@ from typing import Any
 
 from django.conf import settings
 
-from decisions.security.masking import Masker, input_masker
-from decisions.security.url_credentials import KnownUrls
+from decisions.foundation.security.masking import Masker, input_masker
+from decisions.foundation.security.url_credentials import KnownUrls
 from runs.agent.history import user_texts
 from runs.journal.outcome import masked_conclusion
 from runs.journal.writer import Ending

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.identity.principals import as_trust
 from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import OpenBrowserSession

@@ -19,10 +19,10 @@ from decisions.authorization.authorize import (
     ToolCallRequest,
     confirmed_basis,
 )
-from decisions.errors import Refused
-from decisions.infra.trace_context import traceparent_for
-from decisions.security.masking import Masker
-from decisions.security.url_credentials import KnownUrls
+from decisions.foundation.errors import Refused
+from decisions.foundation.infra.trace_context import traceparent_for
+from decisions.foundation.security.masking import Masker
+from decisions.foundation.security.url_credentials import KnownUrls
 from runners.browser.interaction.screenshot import save_screenshot
 from runners.browser.session.session import OpenBrowserSession
 from runners.browser.tracing.trace import save_trace

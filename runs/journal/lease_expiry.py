@@ -15,9 +15,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from decisions.audit.record import AuditEvent
-from decisions.infra.processes import has_ended
-from decisions.infra.staleness import ChangeWatch
-from decisions.security.masking import input_masker
+from decisions.foundation.infra.processes import has_ended
+from decisions.foundation.infra.staleness import ChangeWatch
+from decisions.foundation.security.masking import input_masker
 from runners.browser_sessions import detach_sessions
 from runs.journal.outcome import (
     error_object,

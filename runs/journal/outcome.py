@@ -12,12 +12,12 @@ from django.db import Error
 
 from artifacts.models import RESULT
 from artifacts.services import StoredBlob, store_blob
-from decisions.database.faults import is_temporary
-from decisions.infra.clock import now_ms
-from decisions.infra.ids import new_id
-from decisions.next_actions import NextAction, next_action
-from decisions.security.masking import Masker
-from decisions.validation.storable import storable, storable_text
+from decisions.foundation.database.faults import is_temporary
+from decisions.foundation.infra.clock import now_ms
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.next_actions import NextAction, next_action
+from decisions.foundation.security.masking import Masker
+from decisions.foundation.validation.storable import storable, storable_text
 from runners.tools.base import Effect
 from runs.journal import writer
 from runs.journal.writer import Ending

@@ -12,11 +12,11 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from decisions.database.faults import is_temporary
-from decisions.errors import Refused
-from decisions.infra.ids import new_id
-from decisions.security.url_credentials import mask_url_credentials
-from decisions.validation.storable import storable
+from decisions.foundation.database.faults import is_temporary
+from decisions.foundation.errors import Refused
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.security.url_credentials import mask_url_credentials
+from decisions.foundation.validation.storable import storable
 from runners.browser.parameters import RESERVE_SECONDS
 from runners.errors import NavigationTimeout, ToolBroken, ToolFailed
 from runners.tools.base import Effect

@@ -15,7 +15,7 @@ from typing import Any
 
 from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 from runners.errors import AddressNotAllowed
 from runners.tools.base import ToolResult
 from runners.tools.registry import get_tool

@@ -20,9 +20,9 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from decisions.audit.record import AuditEvent, entry_for, record
 from decisions.authorization.authorize import ToolCallRequest
-from decisions.infra.preconditions import Precondition, all_hold
-from decisions.infra.prepared_statements import SqlStatement
-from decisions.infra.processes import has_ended, process_identity
+from decisions.foundation.infra.preconditions import Precondition, all_hold
+from decisions.foundation.infra.prepared_statements import SqlStatement
+from decisions.foundation.infra.processes import has_ended, process_identity
 from decisions.models import AuditEntry
 from runners.tools.base import Effect
 from runners.tools.registry import get_tool

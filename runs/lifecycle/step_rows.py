@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from decisions.security.masking import Masker
-from decisions.security.url_credentials import mask_url_credentials
-from decisions.validation.storable import storable
+from decisions.foundation.security.masking import Masker
+from decisions.foundation.security.url_credentials import mask_url_credentials
+from decisions.foundation.validation.storable import storable
 from runs.lifecycle.changes import StepChange, Transition
 from runs.models import Run, RunStep, StepStatus
 from runs.task_templates.base import StepPlan

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from django.db import connection, transaction
 
 from decisions.audit.record import AuditEvent
-from decisions.database.repeat import repeat_after_conflict
-from decisions.infra.preconditions import Precondition
+from decisions.foundation.database.repeat import repeat_after_conflict
+from decisions.foundation.infra.preconditions import Precondition
 from runs.events.notify import publish_after_commit
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.lifecycle.in_flight_calls import abort_calls

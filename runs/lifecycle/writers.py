@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 from django.db import connection, transaction
 
-from decisions.infra.preconditions import Precondition, all_hold
-from decisions.infra.prepared_statements import SqlStatement
+from decisions.foundation.infra.preconditions import Precondition, all_hold
+from decisions.foundation.infra.prepared_statements import SqlStatement
 from runs.lifecycle.writes import InsertRows, Sql, UpdateSteps, Writes
 
 

@@ -17,8 +17,8 @@ from django.db.models import Model
 
 from artifacts.services import artifact_rows, expiry_of
 from decisions.audit.record import AuditEvent, entry_for
+from decisions.foundation.infra.preconditions import Precondition
 from decisions.identity.authority import subscribers_of
-from decisions.infra.preconditions import Precondition
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import CallStart
 from runs.lifecycle.step_rows import new_rows

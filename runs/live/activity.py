@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.validation.storable import storable
+from decisions.foundation.validation.storable import storable
 from runs.conversations.log import append_events
 from runs.events.types import PERSON_ACTED
 from runs.lifecycle.changes import NewEvent

@@ -12,9 +12,9 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from decisions.infra.outages import Outage
-from decisions.infra.redis import connect, redis_errors
-from decisions.security.sealed_messages import Inbox, seal_message
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.redis import connect, redis_errors
+from decisions.foundation.security.sealed_messages import Inbox, seal_message
 from runners.invocation.event_loop import get_loop
 from runs.live.channel import RETRY_S, WORKERS_CHANNEL, viewers_channel
 from runs.live.open_pages import get_page_session, has_open_pages

@@ -1,8 +1,8 @@
 """The channels of live pages between the web processes and the workers, over Redis pub/sub.
 
 Every worker with an open page subscribes to WORKERS_CHANNEL; every viewer of a task subscribes to
-that task's channel. All messages are sealed (`decisions.security.sealed_messages`), so Redis sees
-neither pictures nor typed text, and can neither forge nor repeat input.
+that task's channel. All messages are sealed (`decisions.foundation.security.sealed_messages`), so
+Redis sees neither pictures nor typed text, and can neither forge nor repeat input.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, When
 
-from decisions.errors import Conflict
+from decisions.foundation.errors import Conflict
 from decisions.identity.authority import at_own_page
 from decisions.identity.principals import Principal
 from runners.models import PluginClient

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import Error
 
+from decisions.foundation.infra.cancellation import cancel_and_wait
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.authority import lower_trust
-from decisions.infra.cancellation import cancel_and_wait
-from decisions.infra.threads import in_thread
 from runners.browser.errors import browser_errors
 from runners.browser.live.dialogs import OpenDialogs
 from runners.browser.live.person_input import send_input

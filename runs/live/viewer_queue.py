@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from decisions.infra.cancellation import cancel_and_wait
+from decisions.foundation.infra.cancellation import cancel_and_wait
 
 CLOSE_S = 2.0
 MAX_NOTICES = 64  # when more wait, the oldest are dropped

@@ -90,7 +90,7 @@ class OpenCall(models.Model):
     Attributes:
         opening: the audit event `tool.called`, as a dict.
         run_id, epoch: of a run's call, the lease under which it started.
-        process: the process that makes the call (`decisions.infra.processes`).
+        process: the process that makes the call (`decisions.foundation.infra.processes`).
     """
 
     id = models.CharField(primary_key=True, max_length=64)

@@ -79,7 +79,7 @@ class Worker(models.Model):
 
     Attributes:
         process: machine, pid namespace, pid and start time, by which processes of the same machine
-            see that it is gone (`decisions.infra.processes`).
+            see that it is gone (`decisions.foundation.infra.processes`).
         beat: the heartbeat, a counter; while it rises the worker keeps all its leases.
         beat_at: the database's time at the last heartbeat, for people and `manage.py status`; no
             lease depends on it.

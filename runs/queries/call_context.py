@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from decisions.authorization.decision_pages import CallContext, CallPreview
 from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.models import Decision
 from runners.actions.typed_text import hide_typed_text
 from runners.errors import ToolFailed

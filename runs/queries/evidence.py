@@ -23,11 +23,11 @@ from decisions.audit.query import (
     limited_to_users,
 )
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import RunNotFound
+from decisions.foundation.errors import RunNotFound
+from decisions.foundation.security.masking import input_masker
 from decisions.identity.authority import seen_by
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
-from decisions.security.masking import input_masker
 from runners.actions.typed_text import hide_typed_text
 from runs.models import Run, RunEvent, RunStep
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import re2
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from runs.task_templates.page_texts import has_sections, is_page
 
 CONTEXT_MAX = 1000  # characters after a match, half as many before it

@@ -8,9 +8,9 @@ import orjson
 
 from artifacts.chunks import is_text
 from artifacts.selectors import artifact_ids_of, open_content
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.json_schema import COUNT, ID, TEXT, closed
 from decisions.identity.principals import Principal
-from decisions.validation.json_schema import COUNT, ID, TEXT, closed
 from runs.queries.page_content import CONTEXT_MAX, ContentSelection, pages_of, select_content
 from runs.queries.visibility import visible_run
 

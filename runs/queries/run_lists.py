@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from artifacts.selectors import artifact_ids_of
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.authority import seen_by, sees_whole_workspace
 from decisions.identity.principals import Principal
 from runs.models import HOST_ACTION, SUBMITTED, Run

@@ -10,9 +10,9 @@ from django.conf import settings
 from django.db.models import Q
 
 from artifacts.chunks import CHUNK_MAX
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.next_actions import NextAction, next_action, next_actions_after
 from decisions.identity.principals import Principal
-from decisions.infra.clock import to_ms
-from decisions.next_actions import NextAction, next_action, next_actions_after
 from runs.lifecycle.in_flight_calls import WORKER_LOST
 from runs.lifecycle.session_lease import run_using
 from runs.lifecycle.slots import count_free_slots

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection
 
 from artifacts.models import RESULT
-from decisions.errors import RunNotFound
+from decisions.foundation.errors import RunNotFound
 from decisions.identity.authority import sees
 from decisions.identity.principals import Principal
 from runs.models import Run

@@ -11,9 +11,9 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from decisions.authorization.request_lines import request_lines
+from decisions.foundation.presentation.formatting import shorten
+from decisions.foundation.presentation.visible_text import visible
 from decisions.models import Confirmation, ConfirmationStatus, Delivery
-from decisions.presentation.formatting import shorten
-from decisions.presentation.visible_text import visible
 from runners.models import ExecutionTarget
 from runs.models import Run, RunStatus
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from decisions.infra import prepared_statements
+from decisions.foundation.infra import prepared_statements
 from runs.models import Run, RunStep
 from runs.queue.eligibility import served_sql
 

@@ -13,8 +13,8 @@ from typing import Any
 from django.db import connection, transaction
 
 from decisions.audit.record import AuditEvent
-from decisions.database.repeat import repeat_after_conflict
-from decisions.infra import prepared_statements
+from decisions.foundation.database.repeat import repeat_after_conflict
+from decisions.foundation.infra import prepared_statements
 from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED
 from runs.lifecycle.session_lease import run_using

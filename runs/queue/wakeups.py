@@ -20,8 +20,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.module_loading import import_string
 
-from decisions.infra.outages import Outage
-from decisions.infra.redis import SharedRedis
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.redis import SharedRedis
 from runners.models import BrowserSession
 from runs.failpoints import hit
 from runs.models import Run

@@ -17,7 +17,7 @@ from artifacts.services import collect_blobs, expire_artifacts
 from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
 from decisions.chat.idle_conversations import delete_idle_conversations
-from decisions.infra.processes import mark_alive
+from decisions.foundation.infra.processes import mark_alive
 from runners.plugin.pairing.registry import delete_revoked_clients
 from runners.targets.snapshots import sweep_workspaces
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers

@@ -6,7 +6,7 @@ import logging
 
 from django.db.models import QuerySet
 
-from decisions.infra.staleness import ChangeWatch
+from decisions.foundation.infra.staleness import ChangeWatch
 from runs.journal.outcome import error_object
 from runs.lifecycle.changes import Transition
 from runs.lifecycle.state_machine import InvalidTransition, move

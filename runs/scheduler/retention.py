@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from artifacts.services import expire_artifacts_of
-from decisions.infra.batches import BATCH_SIZE, run_in_batches
+from decisions.foundation.infra.batches import BATCH_SIZE, run_in_batches
 from runs.models import TERMINAL, Run, RunKey, WebhookDelivery, Worker
 
 

@@ -8,7 +8,7 @@ import logging
 
 from django.db import transaction
 
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from runs.models import Run, RunTerms
 from runs.search.terms import error_columns, terms_of
 from runs.task_templates.registry import get_template

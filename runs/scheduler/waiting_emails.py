@@ -18,8 +18,8 @@ from django.core.mail import EmailMessage
 from django.db import Error, close_old_connections, connection
 from django.db.models import F
 
-from decisions.infra.outages import Outage
-from decisions.presentation.formatting import shorten
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.presentation.formatting import shorten
 from runs.models import Run, WaitingEmail
 from runs.queries.waiting import DECISION, Waiting, WaitingRow, list_waiting
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 
 LABELS_MAX = 20
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from decisions.validation.json_schema import ID, MS, MS_OR_NULL, PAGE_PROPERTIES, Schema, closed
+from decisions.foundation.validation.json_schema import (
+    ID,
+    MS,
+    MS_OR_NULL,
+    PAGE_PROPERTIES,
+    Schema,
+    closed,
+)
 from runners.browser_sessions import NAME_MAX
 
 _NAME: Schema = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from decisions.errors import SessionNotFound
+from decisions.foundation.errors import SessionNotFound
 from runners.browser.pool.pooled_sessions import CheckedOutSession, get_session_pool
 from runners.browser.session.session import OpenBrowserSession
 from runners.browser_sessions import SavedState, StateUnreadable, read_state, save_state

@@ -10,13 +10,13 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
-from decisions.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFound
+from decisions.foundation.errors import Conflict, InvalidInput, NoSuchSession, SessionNotFound
+from decisions.foundation.infra.batches import BATCH_SIZE
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.security.sealed_columns import seal_column, unseal_column
+from decisions.foundation.validation.json_schema import page_of
 from decisions.identity.principals import Principal
-from decisions.infra.batches import BATCH_SIZE
-from decisions.infra.clock import to_ms
-from decisions.infra.ids import new_id
-from decisions.security.sealed_columns import seal_column, unseal_column
-from decisions.validation.json_schema import page_of
 from runners.browser_sessions import NAME_MAX, find_session, new_session
 from runners.models import BrowserSession
 from runs.lifecycle.session_lease import lock_session, run_using, runs_using

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from decisions.infra.batches import BATCH_SIZE, run_in_batches
+from decisions.foundation.infra.batches import BATCH_SIZE, run_in_batches
 from runs.models import RunStatistic
 
 ALL = ""  # all workspaces, all templates

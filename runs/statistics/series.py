@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from decisions.infra.clock import to_ms
+from decisions.foundation.infra.clock import to_ms
 from runs.models import RunStatistic, RunStatus
 from runs.statistics.histogram import percentiles
 from runs.statistics.periods import ALL, OTHER, start_of

@@ -17,10 +17,10 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import Error
 
-from decisions.infra.outages import Outage
-from decisions.infra.threads import in_thread
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.presentation.resource_types import model_name_of
 from decisions.models import AuditEntry
-from decisions.presentation.resource_types import model_name_of
 from runs.events.types import PIECES
 from runs.queries.waiting import DECISION, Waiting, list_waiting
 from runs.streaming.subscriber import Reader

@@ -22,9 +22,9 @@ import orjson
 from django.conf import settings
 from django.db import Error
 
-from decisions.infra.outages import Outage
-from decisions.infra.redis import redis_errors
-from decisions.infra.threads import in_thread
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.redis import redis_errors
+from decisions.foundation.infra.threads import in_thread
 from runners import metrics
 from runs.events.notify import CHANNEL
 from runs.queries import runs

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
 from runs.events.types import FINAL, EventType
 from runs.models import TERMINAL
 from runs.queries import runs

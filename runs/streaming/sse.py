@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 from django.http import StreamingHttpResponse
 
-from decisions.errors import InvalidInput, Refused
+from decisions.foundation.errors import InvalidInput, Refused
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, is_credential_active
-from decisions.infra.threads import in_thread
 from runs.queries import runs
 from runs.streaming.hub import get_hub
 from runs.streaming.subscriber import Subscriber, frames_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from decisions.validation.json_output import escape_line_separators
+from decisions.foundation.validation.json_output import escape_line_separators
 from runs.events.types import FINAL
 
 Event = Mapping[str, Any]

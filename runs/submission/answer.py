@@ -9,7 +9,7 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.authority import acting_on, check_steers
 from decisions.identity.principals import Principal
 from runners.own_browsers import SELECTED

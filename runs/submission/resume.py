@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from decisions.authorization.confirmations import expire_due
-from decisions.infra.clock import now_ms
+from decisions.foundation.infra.clock import now_ms
 from decisions.models import Confirmation, ConfirmationStatus
 from runs.lifecycle.changes import Transition
 from runs.lifecycle.transition import apply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from decisions.errors import Conflict, InvalidInput
+from decisions.foundation.errors import Conflict, InvalidInput
 from runs.models import RETRIABLE, Run, RunStep, StepStatus
 
 

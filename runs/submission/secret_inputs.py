@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 from django.db.models import Exists, OuterRef
 
-from decisions.presentation.visible_text import secret_named
-from decisions.security.masking import MASK, Masker
-from decisions.security.sealed_columns import seal_column, unseal_column
+from decisions.foundation.presentation.visible_text import secret_named
+from decisions.foundation.security.masking import MASK, Masker
+from decisions.foundation.security.sealed_columns import seal_column, unseal_column
 from runs.models import ACTIVE, Run, RunSecret
 from runs.task_templates.base import StepPlan, TaskTemplate
 

@@ -18,13 +18,13 @@ from decisions.authorization.authorize import (
     use_approval,
 )
 from decisions.authorization.confirmations import withdraw
-from decisions.errors import RunNotFound
+from decisions.foundation.errors import RunNotFound
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.infra.preconditions import Precondition
+from decisions.foundation.security.masking import input_masker
 from decisions.identity.authority import acting_on, seen_by
 from decisions.identity.principals import Principal
-from decisions.infra.ids import new_id
-from decisions.infra.preconditions import Precondition
 from decisions.models import Confirmation
-from decisions.security.masking import input_masker
 from runs.failpoints import hit
 from runs.journal.outcome import canceled_columns
 from runs.lifecycle.changes import NewEvent, Transition

@@ -12,19 +12,19 @@ from pydantic import ValidationError
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import ToolCallRequest, tool_call_request
 from decisions.authorization.policy import SUBMIT
-from decisions.errors import (
+from decisions.foundation.errors import (
     InvalidInput,
     TemplateVersionUnsupported,
     TrustNotAllowed,
 )
+from decisions.foundation.infra.trace_context import current_traceparent
+from decisions.foundation.next_actions import SEE_TEMPLATE, next_action
+from decisions.foundation.security.keys import macs
+from decisions.foundation.security.masking import Masker
+from decisions.foundation.validation.json_output import json_digest
+from decisions.foundation.validation.json_schema import check
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.principals import Principal
-from decisions.infra.trace_context import current_traceparent
-from decisions.next_actions import SEE_TEMPLATE, next_action
-from decisions.security.keys import macs
-from decisions.security.masking import Masker
-from decisions.validation.json_output import json_digest
-from decisions.validation.json_schema import check
-from decisions.validation.storable import storable_text
 from runners.browser_sessions import find_session, new_session
 from runners.models import BrowserSession
 from runners.targets.targets import Caller

@@ -16,14 +16,14 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from jsonschema_rs import Draft202012Validator
 from pydantic import BaseModel
 
-from decisions.identity.principals import Principal
-from decisions.security.masking import MASK
-from decisions.validation.json_schema import (
+from decisions.foundation.security.masking import MASK
+from decisions.foundation.validation.json_schema import (
     compile_schema,
     has_secret_fields,
     schema_of,
     secret_paths,
 )
+from decisions.identity.principals import Principal
 from runners.invocation.fallback import RemoteCall
 from runners.invocation.step_call import StepCall
 from runners.tools.base import Effect, ToolResult

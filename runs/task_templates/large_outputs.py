@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from decisions.validation.storable import storable
+from decisions.foundation.validation.storable import storable
 from runners.tools.base import SaveArtifact
 from runners.tools.registry import get_tool
 from runs.task_templates.truncation import RESULT_BYTES, shorten

@@ -9,9 +9,14 @@ from typing import Any
 
 import orjson
 
-from decisions.next_actions import SEE_TEMPLATE, NextAction, next_action, next_actions_after
-from decisions.security.masking import map_texts
-from decisions.security.url_credentials import mask_url_credentials
+from decisions.foundation.next_actions import (
+    SEE_TEMPLATE,
+    NextAction,
+    next_action,
+    next_actions_after,
+)
+from decisions.foundation.security.masking import map_texts
+from decisions.foundation.security.url_credentials import mask_url_credentials
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepView
 from runs.task_templates.matches import match_warnings

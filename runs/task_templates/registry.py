@@ -8,7 +8,7 @@ from functools import cache
 
 from django.conf import settings
 
-from decisions.errors import TemplateNotFound
+from decisions.foundation.errors import TemplateNotFound
 from runs.task_templates import builtin
 from runs.task_templates.base import TaskTemplate
 

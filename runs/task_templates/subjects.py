@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from decisions.presentation.formatting import CUT, shorten
-from decisions.security.logs import redact
-from decisions.security.url_credentials import looks_random
+from decisions.foundation.presentation.formatting import CUT, shorten
+from decisions.foundation.security.logs import redact
+from decisions.foundation.security.url_credentials import looks_random
 
 SUBJECT_MAX = 200  # characters
 WORDS_MAX = 120  # of a goal or a query

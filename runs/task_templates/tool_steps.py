@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from decisions.errors import InvalidInput, Refused, TargetNotFound
+from decisions.foundation.errors import InvalidInput, Refused, TargetNotFound
 from decisions.identity.principals import Principal
 from runners.errors import ToolFailed
 from runners.gateway.request import TIMEOUT_MAX_MS

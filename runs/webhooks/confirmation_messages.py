@@ -17,8 +17,8 @@ from decisions.authorization.sealed_arguments import (
     readable_arguments,
     shown_digest,
 )
+from decisions.foundation.infra.clock import to_ms
 from decisions.identity.authority import gets_links, subscribers_of
-from decisions.infra.clock import to_ms
 from decisions.models import Confirmation, Decision, Delivery
 from runs.models import Run, Webhook, WebhookDelivery, delivery_id
 

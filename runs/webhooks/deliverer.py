@@ -12,9 +12,9 @@ from contextlib import suppress
 
 from django.db import Error
 
-from decisions.infra.outages import Outage
-from decisions.infra.staleness import ChangeWatch
-from decisions.infra.threads import in_thread
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.staleness import ChangeWatch
+from decisions.foundation.infra.threads import in_thread
 from runs.webhooks import deliveries
 from runs.webhooks.deliveries import DeliveryLease, WebhookResponse
 from runs.webhooks.signing import headers

@@ -21,9 +21,9 @@ from django.db.models import F
 
 from artifacts.selectors import artifact_ids_of
 from decisions.audit.record import AuditEvent, record
+from decisions.foundation.infra.staleness import ChangeWatch
+from decisions.foundation.security.sealed_columns import unseal_column
 from decisions.identity.principals import as_trust
-from decisions.infra.staleness import ChangeWatch
-from decisions.security.sealed_columns import unseal_column
 from runners.trust import TrustLevel
 from runs.events.notify import publish_change_after_commit
 from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDelivery

@@ -10,13 +10,19 @@ from django.db.models import F, QuerySet
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
-from decisions.errors import Conflict, Forbidden, InvalidInput, TrustNotAllowed, WebhookNotFound
+from decisions.foundation.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    TrustNotAllowed,
+    WebhookNotFound,
+)
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.security.sealed_columns import seal_column
 from decisions.identity.authority import subscribers_seen_by, users_text
 from decisions.identity.principals import Principal
-from decisions.infra.clock import to_ms
-from decisions.infra.ids import new_id
 from decisions.models import Token
-from decisions.security.sealed_columns import seal_column
 from runners.errors import AddressNotAllowed, InvalidTarget
 from runners.network.address import check_address
 from runs.models import BEING_SENT, DeliveryStatus, Webhook, WebhookDelivery

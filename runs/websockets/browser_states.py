@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from decisions.foundation.infra.redis import connect, redis_errors
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.security.sealed_messages import Inbox
 from decisions.identity.principals import Principal
-from decisions.infra.redis import connect, redis_errors
-from decisions.infra.threads import in_thread
-from decisions.security.sealed_messages import Inbox
 from runners.models import PluginClient
 from runners.plugin.connections.snapshots import read_snapshot
 from runners.plugin.messaging.channel import snapshot_channel

@@ -20,10 +20,10 @@ from django.db import Error
 
 from decisions.api.drf import authenticate_request, is_local_call, record_unknown_credential
 from decisions.api.origins import is_allowed_origin
-from decisions.errors import Forbidden, NotAuthenticated, Refused
+from decisions.foundation.errors import Forbidden, NotAuthenticated, Refused
+from decisions.foundation.infra.cancellation import cancel_and_wait
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, authenticate
-from decisions.infra.cancellation import cancel_and_wait
-from decisions.infra.threads import in_thread
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.selectors import get_task
 from runs.conversations.tickets import redeem_ticket

@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from decisions.errors import InvalidInput, Refused
-from decisions.infra.clock import now_ms
-from decisions.validation.json_input import BODY_LIMIT, load_json
-from decisions.validation.json_schema import (
+from decisions.foundation.errors import InvalidInput, Refused
+from decisions.foundation.infra.clock import now_ms
+from decisions.foundation.validation.json_input import BODY_LIMIT, load_json
+from decisions.foundation.validation.json_schema import (
     OFFSET,
     check,
     closed,

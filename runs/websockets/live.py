@@ -14,10 +14,10 @@ from typing import Any
 
 from django.db import Error
 
-from decisions.errors import Conflict, NotAuthenticated, NotReady, Refused
+from decisions.foundation.errors import Conflict, NotAuthenticated, NotReady, Refused
+from decisions.foundation.infra.redis import redis_errors
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, is_credential_active
-from decisions.infra.redis import redis_errors
-from decisions.infra.threads import in_thread
 from runs.conversations.selectors import is_taken_over
 from runs.live.no_page import no_page_reason
 from runs.websockets.connection import (

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from decisions.errors import InvalidInput
-from decisions.validation.json_input import load_json
-from decisions.validation.json_schema import (
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.json_input import load_json
+from decisions.foundation.validation.json_schema import (
     Schema,
     check,
     closed,

@@ -19,9 +19,9 @@ from django.conf import settings
 from django.db import Error, close_old_connections, connection
 from django.db.models.functions import Now
 
-from decisions.database.clock import database_time
-from decisions.infra.ids import new_id
-from decisions.infra.processes import mark_alive, process_identity
+from decisions.foundation.database.clock import database_time
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.infra.processes import mark_alive, process_identity
 from runners.invocation.event_loop import get_loop
 from runs.execution.engine import Execution
 from runs.journal import lease_expiry

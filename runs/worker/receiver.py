@@ -15,7 +15,7 @@ from typing import Any
 from celery import Celery
 from celery.worker import WorkController, state
 
-from decisions.infra.outages import Outage
+from decisions.foundation.infra.outages import Outage
 from runs.queue.wakeups import SHARED_QUEUE, worker_queue
 
 PAUSE_S, MAX_PAUSE_S = 0.5, 4.0  # before the consumer is started again, doubled each time

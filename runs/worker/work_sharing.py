@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from django.db import transaction
 from django.db.models import F, Q
 
-from decisions.infra import prepared_statements
+from decisions.foundation.infra import prepared_statements
 from runners.tools.base import Effect
 from runs.journal import step_records
 from runs.journal.lease_expiry import MAX_TIMES_LOST

@@ -20,9 +20,9 @@ from django.conf import settings
 from django.db import Error, close_old_connections, connection
 from django.db.models.functions import Now
 
-from decisions.database.faults import is_temporary
-from decisions.infra.ids import new_id
-from decisions.infra.processes import has_ended
+from decisions.foundation.database.faults import is_temporary
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.infra.processes import has_ended
 from runners import metrics
 from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser.pool.runtime import count_open_pages

@@ -13,7 +13,7 @@ from artifacts import browser_files
 from artifacts.browser_files import MAX_BYTES, open_result_upload, share_file, take_result
 from artifacts.models import Artifact
 from artifacts.storage.staging import UPLOAD_PATH, create_result_ticket
-from decisions.errors import ArtifactNotFound, InvalidInput
+from decisions.foundation.errors import ArtifactNotFound, InvalidInput
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]
 DATA = b"a picture"

@@ -71,7 +71,7 @@ def fill_every_kind(folder: Path) -> None:
 
 def make_run(principal: Any) -> Any:
     """Create a failed run with steps."""
-    from decisions.infra.ids import new_id
+    from decisions.foundation.infra.ids import new_id
     from runs.models import RunStep, RunTerms
     from runs.search.terms import terms_of
     from tests.benchmarks.run_search import rows

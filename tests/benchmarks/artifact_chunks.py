@@ -40,8 +40,8 @@ def store_text(data: bytes) -> tuple[str, str]:
     from artifacts.models import Artifact
     from artifacts.services import artifact_rows, store_blob
     from decisions.authorization.authorize import tool_call_request
+    from decisions.foundation.infra.ids import new_id
     from decisions.identity.principals import create_token, local_principal
-    from decisions.infra.ids import new_id
 
     principal = local_principal()
     blob = store_blob(data, name="result.json", mime_type="application/json")

@@ -92,8 +92,8 @@ def fill() -> Requests:
 
     from artifacts.models import Artifact
     from artifacts.services import artifact_rows, store_blob
+    from decisions.foundation.infra.ids import new_id
     from decisions.identity.principals import local_principal
-    from decisions.infra.ids import new_id
     from runs.models import Run
 
     call_command("migrate", verbosity=0)

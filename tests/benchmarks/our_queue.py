@@ -15,8 +15,8 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 sys.argv[1:1] = ["mcp_stdio"]  # the MCP server's settings: no admin to load
 django.setup()
 
+from decisions.foundation.infra.threads import in_thread  # noqa: E402
 from decisions.identity.principals import Principal, local_principal  # noqa: E402
-from decisions.infra.threads import in_thread  # noqa: E402
 from runs.models import ACTIVE, Run  # noqa: E402
 from runs.streaming.long_poll import wait_run  # noqa: E402
 from runs.submission.services import submit_run  # noqa: E402

@@ -94,7 +94,7 @@ class LoadedBrowser:
 
 async def call(browser: LoadedBrowser) -> list[float]:
     """Perform actions one after another; return the seconds of each."""
-    from decisions.infra.ids import new_id
+    from decisions.foundation.infra.ids import new_id
     from runners.plugin.dispatch import PluginAction, perform_on_client
 
     seconds = []

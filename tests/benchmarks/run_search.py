@@ -40,7 +40,7 @@ def rows(number: int) -> Iterator[tuple[Any, Any]]:
     """Yield runs, the oldest first, evenly over DAYS, each with the row of its terms."""
     from datetime import UTC, datetime, timedelta
 
-    from decisions.infra.ids import new_id
+    from decisions.foundation.infra.ids import new_id
     from runs.models import Run, RunTerms
     from runs.search.terms import error_columns, terms_of
 

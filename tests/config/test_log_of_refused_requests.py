@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import Client, override_settings
 from django.urls import path
 
-from decisions.security.logs import JSONLines
+from decisions.foundation.security.logs import JSONLines
 
 
 def fail(request: HttpRequest) -> HttpResponse:

@@ -10,8 +10,8 @@ import pytest
 from drf_spectacular.validation import validate_schema
 
 from config.schema import document
-from decisions.errors import NotAuthenticated
-from decisions.validation.json_schema import compile_schema
+from decisions.foundation.errors import NotAuthenticated
+from decisions.foundation.validation.json_schema import compile_schema
 from runners.invocation.workspace_errors import STATUS, as_workspace_error, failed_call
 
 PATHS_WITHOUT_TOKEN = {

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from django.db import connections
 
+from decisions.foundation.infra import threads
 from decisions.identity.principals import Principal, create_token
-from decisions.infra import threads
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost
 from tests.contract.mcp_http_host import SseHost, WebHost
 

@@ -20,8 +20,8 @@ from django.test import Client
 from websockets.exceptions import InvalidStatus
 
 from config import asgi
+from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import SCOPES, Principal, authenticate, create_token
-from decisions.infra.ids import new_id
 from decisions.models import Token
 from mcp_server import toolsets
 from mcp_server.http.lazy_loading import PATHS

@@ -24,7 +24,13 @@ from artifacts.storage.staging import staging_name
 from artifacts.uploads import complete_upload, start_upload
 from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.authorization.confirmations import open_confirmation
-from decisions.errors import ConfirmTokenInvalid, Conflict, Forbidden, InvalidInput, NotFound
+from decisions.foundation.errors import (
+    ConfirmTokenInvalid,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+)
 from decisions.identity.authority import sees
 from decisions.identity.principals import (
     SCOPES,

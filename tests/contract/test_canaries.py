@@ -21,7 +21,7 @@ import pytest
 from django.test import Client
 
 from decisions.authorization.sealed_arguments import shown_digest
-from decisions.errors import RunNeedsConfirmation
+from decisions.foundation.errors import RunNeedsConfirmation
 from decisions.identity.principals import Principal
 from decisions.models import Decision
 from runners.browser_sessions import read_state

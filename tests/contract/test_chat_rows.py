@@ -12,9 +12,9 @@ import pytest
 
 from config.schema import document
 from decisions.chat.contract import CHAT_INPUT, CHAT_OUTPUT
+from decisions.foundation.validation.json_schema import compile_schema
 from decisions.identity.principals import Principal
 from decisions.models import Decision
-from decisions.validation.json_schema import compile_schema
 from tests.contract.bad_inputs import Row, rows
 from tests.contract.continuity_calls import SendCall, over_mcp, over_rest
 from tests.contract.mcp_host import Host

@@ -15,10 +15,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from decisions.foundation.security.keys import seal
+from decisions.foundation.security.sealed_messages import MAX_AGE_S, Inbox, seal_message
 from decisions.identity.principals import Principal, create_token
 from decisions.models import Token
-from decisions.security.keys import seal
-from decisions.security.sealed_messages import MAX_AGE_S, Inbox, seal_message
 from runs.conversations.services import take_over_task
 from runs.live.channel import WORKERS_CHANNEL, viewers_channel
 from runs.websockets import live as websockets_live

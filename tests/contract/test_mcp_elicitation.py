@@ -17,8 +17,8 @@ from django.test import Client as Browser
 from mcp import Client
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
 from decisions.models import Confirmation
 from mcp_server.server import ContinuityServer
 from runs.models import Run

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import NotReady
+from decisions.foundation.errors import NotReady
+from decisions.foundation.validation.json_input import CALL_LIMIT
 from decisions.identity.principals import Principal
-from decisions.validation.json_input import CALL_LIMIT
 from mcp_server.protocol.request_context import MessageContext
 from mcp_server.tools.registry import McpTool, McpToolCall
 from runs.api.contract import NO_INPUT, RUN_ID_INPUT

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from decisions.foundation.validation.json_schema import compile_schema
 from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Decision
-from decisions.validation.json_schema import compile_schema
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from tests.contract.mcp_host import INITIALIZE, Host, error_of, structured

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from decisions.validation.json_schema import compile_schema
+from decisions.foundation.validation.json_schema import compile_schema
 from mcp_server.tools.listing import list_entry
 from mcp_server.tools.registry import McpTool, UnknownToolset, check_toolsets, load_toolsets
 from tests.contract.mcp_host import Host

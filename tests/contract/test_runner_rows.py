@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from decisions.validation.storable import storable
+from decisions.foundation.validation.storable import storable
 from runners.gateway import request
 from tests.contract.bad_inputs import Row, encode, rows
 from tests.services import free_port

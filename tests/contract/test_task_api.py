@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.validation.json_schema import check, compile_schema, page_schema
+from decisions.foundation.validation.json_schema import check, compile_schema, page_schema
 from runs.conversations import contract
 from runs.models import Run
 from runs.worker.worker import WorkerProcess

@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError
 from django.db.models import QuerySet
 
-from decisions.errors import NotAuthenticated
+from decisions.foundation.errors import NotAuthenticated
 from decisions.identity.principals import Principal, admin_principal
 from decisions.models import Token
 from runs.conversations.log import append_events

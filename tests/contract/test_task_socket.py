@@ -13,9 +13,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from decisions.audit.anonymous_events import write_counted_events
+from decisions.foundation.validation.json_schema import check, compile_schema
 from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Token
-from decisions.validation.json_schema import check, compile_schema
 from runs.conversations import contract
 from runs.conversations.services import create_task
 from runs.models import Run, Task, TaskMessage, TaskTicket

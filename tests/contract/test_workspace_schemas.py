@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.validation.json_schema import compile_schema
+from decisions.foundation.validation.json_schema import compile_schema
 from mcp_server.tools.registry import McpTool, load_toolsets
 from runners.invocation.arguments import input_schema
 from runners.tools.registry import list_tools

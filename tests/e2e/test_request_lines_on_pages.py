@@ -12,7 +12,7 @@ import pytest
 from decisions.authorization.authorize import admit_call, tool_call_request
 from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import ConfirmationRequired
+from decisions.foundation.errors import ConfirmationRequired
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation
 from tests.e2e.test_admin_accessibility import SCREENS, use_language

@@ -16,7 +16,7 @@ from django.db import connection
 from django.test import override_settings
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.database import repeat
+from decisions.foundation.database import repeat
 from decisions.identity.principals import Principal, local_principal
 from runs.lifecycle.slots import ensure_slots
 from runs.sessions.services import create_session

@@ -15,17 +15,17 @@ import orjson
 
 from decisions.audit.bundle import read_lines
 from decisions.chat.risk.detection import find_risk
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
+from decisions.foundation.infra.trace_context import parse_traceparent
+from decisions.foundation.presentation.markdown import plain_lines
+from decisions.foundation.presentation.visible_text import visible
+from decisions.foundation.security.logs import redact
+from decisions.foundation.security.masking import input_masker
+from decisions.foundation.validation.foreign_schema import ForeignSchema
+from decisions.foundation.validation.json_input import load_json
+from decisions.foundation.validation.json_schema import check, compile_schema
+from decisions.foundation.validation.storable import storable
 from decisions.identity.tokens import parse_lifetime
-from decisions.infra.trace_context import parse_traceparent
-from decisions.presentation.markdown import plain_lines
-from decisions.presentation.visible_text import visible
-from decisions.security.logs import redact
-from decisions.security.masking import input_masker
-from decisions.validation.foreign_schema import ForeignSchema
-from decisions.validation.json_input import load_json
-from decisions.validation.json_schema import check, compile_schema
-from decisions.validation.storable import storable
 from mcp_server.protocol.message_parser import parse_message
 from runners.browser.tracing.sanitize import clean_address
 from runners.errors import ToolFailed

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import InvalidInput, TargetNotFound
+from decisions.foundation.errors import InvalidInput, TargetNotFound
 from decisions.identity.principals import Principal
 from runners.models import PluginClient
 from runners.own_browsers import NoBrowserPaired, choose_own_browser, split_choice

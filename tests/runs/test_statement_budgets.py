@@ -20,8 +20,8 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
+from decisions.foundation.infra.threads import in_long_thread, in_thread
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_long_thread, in_thread
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.request import DirectCallRequest
 from runs.journal import writer

@@ -22,9 +22,9 @@ from psycopg.types.json import Jsonb
 from decisions.audit.chain import ChainHead, head_of_chain, seals_after
 from decisions.audit.checkpoints import save_head
 from decisions.audit.record import canonical
+from decisions.foundation.security.keys import mac
 from decisions.identity.principals import Principal, local_principal
 from decisions.models import AuditEntry, AuditSeal
-from decisions.security.keys import mac
 from runs.models import Run, RunEvent, RunStep, RunTerms
 from runs.queries.totals import fold_totals, repair_totals
 from runs.search.terms import error_columns, terms_of

@@ -12,10 +12,10 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from decisions.admin.filters import workspace_label
 from decisions.authorization.policy import ANY_TOOL
 from decisions.authorization.policy_rules import RuleFields
+from decisions.foundation.presentation.html import link_to
+from decisions.foundation.presentation.visible_text import visible
+from decisions.foundation.presentation.words import lazy_word, word
 from decisions.models import PolicyRule, RuleScope, RuleVerdict, Tenant, Token, Workspace
-from decisions.presentation.html import link_to
-from decisions.presentation.visible_text import visible
-from decisions.presentation.words import lazy_word, word
 
 _CHOOSE = ("", _("Choose…"))
 _ALL_CALLERS = _("all callers")

@@ -26,11 +26,11 @@ from decisions.authorization.rule_reach import (
     released_without,
     stricter_tools,
 )
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.presentation.html import TONES, code, link_to, pill
+from decisions.foundation.presentation.visible_text import visible
+from decisions.foundation.validation.json_output import json_digest
 from decisions.models import PolicyRule
-from decisions.presentation.html import TONES, code, link_to, pill
-from decisions.presentation.visible_text import visible
-from decisions.validation.json_output import json_digest
 
 CALLS_SHOWN = 200
 GROUPS_SHOWN = 50

@@ -29,12 +29,12 @@ from decisions.authorization.policy_rules import (
     list_versions,
     retire_rule,
 )
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.formatting import shorten
+from decisions.foundation.presentation.html import TONES, code, moment, pill
+from decisions.foundation.presentation.refusals import refusal_text
+from decisions.foundation.presentation.visible_text import visible
 from decisions.models import PolicyRule
-from decisions.presentation.formatting import shorten
-from decisions.presentation.html import TONES, code, moment, pill
-from decisions.presentation.refusals import refusal_text
-from decisions.presentation.visible_text import visible
 
 _LIST = "admin:decisions_policyrule_changelist"
 _REVIEW = "admin/decisions/policyrule/review.html"

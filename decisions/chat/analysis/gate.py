@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from decisions.chat.risk.classes import RiskClass
 from decisions.chat.risk.detection import Finding, find_risk
-from decisions.presentation.formatting import shorten
+from decisions.foundation.presentation.formatting import shorten
 
 THRESHOLD = 0.85
 SIMILARITY_RULE = "similar_to_l4_event"

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from decisions.database.lock_timeout import limit_lock_waits
+from decisions.foundation.database.lock_timeout import limit_lock_waits
 from mcp_server.server import ContinuityServer
 from mcp_server.stdio.descriptors import StdioDescriptors, take_over_stdio
 from mcp_server.stdio.local_stack import StdioTransport

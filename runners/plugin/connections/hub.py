@@ -13,12 +13,12 @@ from weakref import WeakKeyDictionary
 
 from django.db import Error
 
-from decisions.infra.cancellation import cancel_and_wait
-from decisions.infra.clock import now_ms
-from decisions.infra.outages import Outage
-from decisions.infra.redis import connect, redis_errors
-from decisions.infra.threads import in_thread
-from decisions.security.sealed_messages import Inbox
+from decisions.foundation.infra.cancellation import cancel_and_wait
+from decisions.foundation.infra.clock import now_ms
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.redis import connect, redis_errors
+from decisions.foundation.infra.threads import in_thread
+from decisions.foundation.security.sealed_messages import Inbox
 from runners.plugin.connections.snapshots import write_snapshots
 from runners.plugin.messaging.calls import ActionCall, CallStore
 from runners.plugin.messaging.channel import client_channel, control_channel

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from decisions.audit.record import AuditEvent, record
-from decisions.infra.threads import in_thread
+from decisions.foundation.infra.threads import in_thread
 from runners.actions.catalogue import ACTIONS, SWITCH_TAB, TASK_START
 from runners.plugin.connections.hub import PluginConnection, PluginHub
 from runners.plugin.messaging.calls import ActionCall

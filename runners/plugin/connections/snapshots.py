@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from decisions.infra.clock import now_ms
-from decisions.infra.redis import SharedRedis
-from decisions.security.keys import seal, unseal
-from decisions.security.sealed_messages import seal_message
+from decisions.foundation.infra.clock import now_ms
+from decisions.foundation.infra.redis import SharedRedis
+from decisions.foundation.security.keys import seal, unseal
+from decisions.foundation.security.sealed_messages import seal_message
 from runners.models import PluginClient
 from runners.plugin.messaging.channel import key_of, snapshot_channel
 from runners.plugin.pairing.selectors import is_connected

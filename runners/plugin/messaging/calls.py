@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from decisions.security.keys import seal, unseal
-from decisions.security.sealed_messages import seal_message
+from decisions.foundation.security.keys import seal, unseal
+from decisions.foundation.security.sealed_messages import seal_message
 from runners.plugin.messaging.channel import key_of
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """The Redis channels of paired browsers, between the web processes that have their sockets and the
-processes that call them. All messages are sealed (`decisions.security.sealed_messages`).
+processes that call them. All messages are sealed (`decisions.foundation.security.sealed_messages`).
 
 The web process that has a browser's socket subscribes to the browser's channel; no other process
 does, so the number of receivers of a message says whether the browser is connected.

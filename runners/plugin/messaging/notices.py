@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from decisions.infra.redis import SharedRedis
-from decisions.security.sealed_messages import seal_message
+from decisions.foundation.infra.redis import SharedRedis
+from decisions.foundation.security.sealed_messages import seal_message
 from runners.plugin.messaging.channel import client_channel
 
 _redis = SharedRedis("connected browsers are not informed of changes")

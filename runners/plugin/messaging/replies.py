@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from decisions.infra.cancellation import cancel_and_wait
-from decisions.infra.outages import Outage
-from decisions.infra.redis import connect, redis_errors
-from decisions.security.sealed_messages import Inbox
+from decisions.foundation.infra.cancellation import cancel_and_wait
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.redis import connect, redis_errors
+from decisions.foundation.security.sealed_messages import Inbox
 from runners.plugin.messaging.calls import CallStore
 from runners.plugin.messaging.channel import new_reply_channel
 

@@ -10,7 +10,7 @@ import re
 import secrets
 from typing import Literal
 
-from decisions.security.keys import mac, mac_matches, macs
+from decisions.foundation.security.keys import mac, mac_matches, macs
 from runners.models import PluginClient
 
 _PURPOSE, _ORIGIN = "plugin secret", "plugin secret origin"

@@ -10,16 +10,16 @@ from typing import Any
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import Conflict, NotAuthenticated
+from decisions.foundation.errors import Conflict, NotAuthenticated
+from decisions.foundation.infra.batches import delete_in_batches
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.principals import (
     Principal,
     is_credential_active,
     principal_data,
     principal_from,
 )
-from decisions.infra.batches import delete_in_batches
-from decisions.infra.ids import new_id
-from decisions.validation.storable import storable_text
 from runners.models import PluginClient, new_client_id
 from runners.plugin.messaging.notices import send_to_client
 from runners.plugin.pairing.reconnect_secrets import new_secret, standing_of

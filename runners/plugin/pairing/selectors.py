@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import QuerySet
 
+from decisions.foundation.validation.storable import storable_text
 from decisions.identity.principals import Principal
-from decisions.validation.storable import storable_text
 from runners.models import PluginClient
 from runners.plugin.errors import PluginClientNotFound
 

@@ -14,15 +14,15 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from decisions.audit.record import AuditEvent, record
-from decisions.errors import NotAuthenticated
+from decisions.foundation.errors import NotAuthenticated
+from decisions.foundation.infra.clock import to_ms
+from decisions.foundation.security.keys import mac, macs
 from decisions.identity.principals import (
     Principal,
     is_credential_active,
     principal_data,
     principal_from,
 )
-from decisions.infra.clock import to_ms
-from decisions.security.keys import mac, macs
 from runners.models import PluginTicket
 
 LIFETIME = timedelta(minutes=5)

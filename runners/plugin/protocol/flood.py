@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from decisions.audit.anonymous_events import peer_network
-from decisions.security.loopback import is_loopback
+from decisions.foundation.security.loopback import is_loopback
 
 PER_SECOND, BURST = 200, 400  # messages of one connection
 BYTES_PER_SECOND, BYTES_BURST = 4 * 1024 * 1024, 8 * 1024 * 1024  # of one connection

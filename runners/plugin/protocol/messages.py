@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from decisions.errors import InvalidInput
-from decisions.validation.json_input import load_json
-from decisions.validation.json_schema import (
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.json_input import load_json
+from decisions.foundation.validation.json_schema import (
     Schema,
     check,
     closed,

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from decisions.presentation.refusals import refusal_text
+from decisions.foundation.presentation.refusals import refusal_text
 from runs.admin.new_run.shapes import Shape
 from runs.admin.new_run.words import explained, label_of_choice, title_of
 

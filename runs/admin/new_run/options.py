@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from django.utils.translation import gettext as _
 
 from decisions.admin.filters import workspace_label
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.presentation.refusals import refusal_text
 from decisions.models import Workspace
-from decisions.presentation.refusals import refusal_text
 from runs.models import Run, Webhook
 from runs.search.labels import parse_labels
 from runs.submission.validation import LABELS, OUTPUT_SCHEMA

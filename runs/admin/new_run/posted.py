@@ -9,9 +9,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from decisions.errors import MalformedBody
-from decisions.presentation.refusals import refusal_text
-from decisions.validation.json_input import load_json
+from decisions.foundation.errors import MalformedBody
+from decisions.foundation.presentation.refusals import refusal_text
+from decisions.foundation.validation.json_input import load_json
 from runs.admin.new_run.shapes import Shape
 
 ROWS_MAX = 1000

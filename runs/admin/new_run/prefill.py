@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from decisions.security.logs import redact
-from decisions.security.masking import MASK
+from decisions.foundation.security.logs import redact
+from decisions.foundation.security.masking import MASK
 from runs.models import Run
 from runs.task_templates.base import TaskTemplate
 

@@ -22,7 +22,9 @@ from django.utils.translation import gettext as _
 
 from decisions.admin.acting import operator_of
 from decisions.admin.filters import workspace_label
-from decisions.errors import InvalidInput, Refused, SessionNotFound, TemplateNotFound
+from decisions.foundation.errors import InvalidInput, Refused, SessionNotFound, TemplateNotFound
+from decisions.foundation.presentation.refusals import refusal_text
+from decisions.foundation.validation.json_input import load_json
 from decisions.identity.authority import acting_on
 from decisions.identity.principals import (
     Principal,
@@ -30,8 +32,6 @@ from decisions.identity.principals import (
     ensure_workspace,
 )
 from decisions.models import Workspace
-from decisions.presentation.refusals import refusal_text
-from decisions.validation.json_input import load_json
 from runs.admin.new_run.fields import FormFields, errors_by_field
 from runs.admin.new_run.options import (
     MAX_SECONDS,

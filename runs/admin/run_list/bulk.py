@@ -17,11 +17,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import operator_of
-from decisions.errors import InvalidInput, Refused
+from decisions.foundation.errors import InvalidInput, Refused
+from decisions.foundation.presentation.refusals import refusal_text
+from decisions.foundation.presentation.words import word
 from decisions.identity.authority import acting_on
 from decisions.identity.principals import Principal
-from decisions.presentation.refusals import refusal_text
-from decisions.presentation.words import word
 from runs.admin.run_list.export import export_runs
 from runs.admin.runs.columns import run_page
 from runs.models import Run

@@ -11,10 +11,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from decisions.admin.read_only import HasNextChangeList
+from decisions.foundation.presentation.formatting import duration, short_id
+from decisions.foundation.presentation.markdown import plain_text
+from decisions.foundation.presentation.visible_text import revealed, visible
 from decisions.models import Token
-from decisions.presentation.formatting import duration, short_id
-from decisions.presentation.markdown import plain_text
-from decisions.presentation.visible_text import revealed, visible
 from runs.admin.run_list.filters import ORDERS, OrderFilter, are_host_actions_shown
 from runs.admin.runs.columns import (
     done_percent,

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.filters import midnight
-from decisions.presentation.visible_text import visible
+from decisions.foundation.presentation.visible_text import visible
 from runs.admin.runs.columns import template_name
 from runs.models import HOST_ACTION, Run, RunStatus
 

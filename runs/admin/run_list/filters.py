@@ -21,8 +21,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
-from decisions.errors import InvalidInput
-from decisions.presentation.words import word
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.presentation.words import word
 from runs.models import HOST_ACTION, Run, RunStatus
 from runs.queries.run_search import waiting_runs
 from runs.search.labels import parse_labels

@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from decisions.presentation.visible_text import visible
+from decisions.foundation.presentation.visible_text import visible
 from runs.models import SavedView
 
 VIEWS_MAX = 30  # of an operator

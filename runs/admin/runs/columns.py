@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from decisions.presentation.html import admin_url, pill, status_pill
-from decisions.presentation.visible_text import visible
+from decisions.foundation.presentation.html import admin_url, pill, status_pill
+from decisions.foundation.presentation.visible_text import visible
 from runs.models import Run, RunStatus
 from runs.queries.run_search import waiting_runs as waiting_runs
 from runs.task_templates.registry import get_template

@@ -12,8 +12,8 @@ from typing import Any
 from django.db.models import Q
 from django.db.models.fields.json import KT
 
-from decisions.presentation.formatting import duration, pretty_json, shorten
-from decisions.security.logs import redact
+from decisions.foundation.presentation.formatting import duration, pretty_json, shorten
+from decisions.foundation.security.logs import redact
 from runners.actions.typed_text import hide_typed_text
 from runs.admin.runs.columns import elapsed_ms, state_pill
 from runs.admin.runs.conversation import usage_figures

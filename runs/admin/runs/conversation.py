@@ -13,8 +13,8 @@ from typing import Any
 from django.db.models.fields.json import KT, KeyTransform
 from django.utils.translation import gettext as _
 
-from decisions.presentation.formatting import shorten
-from decisions.security.logs import redact
+from decisions.foundation.presentation.formatting import shorten
+from decisions.foundation.security.logs import redact
 from runners.actions.typed_text import hide_typed_text
 from runs.admin.runs.waterfall import Bar, Waterfall
 from runs.agent.first_call import start_event_data

@@ -13,9 +13,9 @@ from django.http import HttpRequest
 
 from artifacts.models import RESULT, Artifact
 from decisions.admin.filters import workspace_label
+from decisions.foundation.presentation.formatting import duration, one_line, pretty_json
+from decisions.foundation.security.logs import redact
 from decisions.models import AuditEntry, Token, Workspace
-from decisions.presentation.formatting import duration, one_line, pretty_json
-from decisions.security.logs import redact
 from runners.actions.typed_text import hide_typed_text
 from runs.admin.new_run.views import again_url
 from runs.admin.runs import result as runs_result

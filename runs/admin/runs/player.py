@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from artifacts.models import Artifact
-from decisions.presentation.formatting import shorten
+from decisions.foundation.presentation.formatting import shorten
 from runs.admin.runs.waterfall import Bar
 from runs.models import Run
 

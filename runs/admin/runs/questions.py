@@ -11,10 +11,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from decisions.admin.decisions import inbox_parts
-from decisions.errors import InvalidInput, Refused
+from decisions.foundation.errors import InvalidInput, Refused
+from decisions.foundation.presentation.formatting import until
+from decisions.foundation.presentation.refusals import refusal_text
 from decisions.identity.principals import Principal
-from decisions.presentation.formatting import until
-from decisions.presentation.refusals import refusal_text
 from runs.admin.runs.columns import is_waiting, waiting_runs
 from runs.models import Run
 from runs.submission.answer import MESSAGE_MAX, answer_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from decisions.presentation.formatting import pretty_json, shorten
+from decisions.foundation.presentation.formatting import pretty_json, shorten
 
 ROWS = 50  # items that the page shows; the artifact has all of them
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 
 from artifacts.admin.responses import is_image
 from artifacts.models import Artifact
-from decisions.presentation.formatting import pretty_json
+from decisions.foundation.presentation.formatting import pretty_json
 from runners.actions.typed_text import hide_typed_text
 from runs.agent.journal_view import CALL
 from runs.models import Run, RunStep

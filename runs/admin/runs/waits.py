@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from decisions.presentation.formatting import shorten
+from decisions.foundation.presentation.formatting import shorten
 from runs.events.types import EventType
 from runs.models import Run, RunEvent
 

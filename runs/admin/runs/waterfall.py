@@ -13,7 +13,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from decisions.presentation.formatting import duration
+from decisions.foundation.presentation.formatting import duration
 from runs.admin.runs.waits import Wait
 from runs.models import RunStep, StepStatus
 

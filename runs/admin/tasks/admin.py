@@ -31,11 +31,11 @@ from django.utils.translation import gettext_lazy as _
 from decisions.admin.acting import operator_of
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
-from decisions.errors import InvalidInput, Refused
+from decisions.foundation.errors import InvalidInput, Refused
+from decisions.foundation.presentation.formatting import short_id
+from decisions.foundation.presentation.html import link_to, moment
+from decisions.foundation.presentation.refusals import refusal_text
 from decisions.identity.principals import Principal, admin_principal, ensure_workspace
-from decisions.presentation.formatting import short_id
-from decisions.presentation.html import link_to, moment
-from decisions.presentation.refusals import refusal_text
 from runners.own_browsers import own_browsers
 from runners.plugin.pairing.selectors import is_connected
 from runners.targets.targets import Caller

@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from decisions.presentation.html import pill
+from decisions.foundation.presentation.html import pill
 from runs.models import Run, RunStatus, Task, TaskStatus
 
 # The label and the colour of each turn. A template of the page gives them to its script.

@@ -16,8 +16,8 @@ from django.db.migrations.recorder import MigrationRecorder
 from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path, open_blob
 from decisions.audit.record import AuditEvent, record
-from decisions.infra.clock import now_ms
-from decisions.security.keys import key_fingerprints
+from decisions.foundation.infra.clock import now_ms
+from decisions.foundation.security.keys import key_fingerprints
 from runs.installation.backups import postgresql_dump, sqlite_file
 from runs.installation.backups.manifest import BLOBS, Manifest, measure, write_file, write_manifest
 from runs.installation.home.errors import BackupError

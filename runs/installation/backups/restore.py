@@ -21,7 +21,7 @@ from artifacts.storage.blobs import blob_path, blob_storage
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.authorization.confirmations import expire_unused_approvals
-from decisions.security.keys import key_fingerprints
+from decisions.foundation.security.keys import key_fingerprints
 from runs.installation.backups import postgresql_dump, sqlite_file
 from runs.installation.backups.create import FOLDERS, ReportLine
 from runs.installation.backups.manifest import Manifest, check_backup, list_blobs, write_file

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from artifacts.selectors import open_content
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.identity.one_time_login import create_login_path, one_time_login_allowed
 from decisions.identity.principals import Principal, local_principal
 from runs.installation.demo.follow import DemoTimeout, ReadingProgress, display_on, events_of

@@ -28,14 +28,14 @@ from packaging.requirements import Requirement
 
 from decisions.audit.chain import newest_cut
 from decisions.audit.checkpoints import is_in_chain, newest_checkpoint
+from decisions.foundation.infra.redis import describe_redis_fault
+from decisions.foundation.presentation.formatting import ago
+from decisions.foundation.security.loopback import is_loopback
 from decisions.identity.tokens import (
     EXPIRY_WARNING,
     list_expiring_tokens,
     list_tokens_that_cannot_confirm,
 )
-from decisions.infra.redis import describe_redis_fault
-from decisions.presentation.formatting import ago
-from decisions.security.loopback import is_loopback
 from runners.browser.pool.driver import browser_environment
 from runners.errors import ToolFailed
 from runners.models import PluginClient

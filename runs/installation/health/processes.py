@@ -14,7 +14,7 @@ from enum import StrEnum
 from django.db.models import DurationField, ExpressionWrapper, F, Q
 from django.db.models.functions import Now
 
-from decisions.infra.processes import has_ended, runs_here
+from decisions.foundation.infra.processes import has_ended, runs_here
 from runs.models import ServiceBeat, Worker
 
 HUNG_AFTER_S = 25.0  # two heartbeats of an idle process are missing

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from decisions.audit.anonymous_events import take_anonymous_totals, write_counted_events
-from decisions.infra.redis import SharedRedis
+from decisions.foundation.infra.redis import SharedRedis
 from runners import metrics
 from runners.metrics import METRICS, Series
 

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from django.db import Error, close_old_connections, connection
 from django.db.models.functions import Now
 
-from decisions.infra.ids import new_id
-from decisions.infra.outages import Outage
-from decisions.infra.processes import process_identity
+from decisions.foundation.infra.ids import new_id
+from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.processes import process_identity
 from runs.models import ServiceBeat
 
 BEAT_S = 10.0

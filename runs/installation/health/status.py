@@ -15,12 +15,12 @@ from django.db import connection
 from django.db.models import Count, Min, Q
 
 from decisions.audit.backlog import unsealed_rows
-from decisions.infra.processes import has_ended
-from decisions.infra.staleness import ChangeWatch
+from decisions.foundation.infra.processes import has_ended
+from decisions.foundation.infra.staleness import ChangeWatch
+from decisions.foundation.presentation.formatting import duration
+from decisions.foundation.presentation.visible_text import visible
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.models.audit_triggers import changed_triggers
-from decisions.presentation.formatting import duration
-from decisions.presentation.visible_text import visible
 from runners.plugin.pairing.selectors import connected_clients
 from runs.installation.health.processes import list_processes
 from runs.models import Slot, WebhookDelivery, Worker

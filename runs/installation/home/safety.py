@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from decisions.security.loopback import is_loopback
+from decisions.foundation.security.loopback import is_loopback
 from runs.installation.home.errors import UnsafeStart
 
 KEY_LENGTH_MIN = 32

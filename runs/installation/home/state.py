@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from decisions.infra.processes import start_time
+from decisions.foundation.infra.processes import start_time
 from runs.installation.home.locks import is_held
 from runs.installation.home.paths import HomePaths, home_paths
 

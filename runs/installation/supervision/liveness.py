@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import Error, close_old_connections
 from django.db.models import Q
 
-from decisions.infra.staleness import ChangeWatch
+from decisions.foundation.infra.staleness import ChangeWatch
 from runs.installation.home import redis_server
 from runs.installation.home.state import birth
 from runs.models import Worker

@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from decisions.audit.anonymous_events import peer_network
-from decisions.security.loopback import is_loopback
+from decisions.foundation.security.loopback import is_loopback
 
 OPEN_FILES = 65_536
 _OTHER_FILES = 256  # database connections, artifacts, logs, libraries

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from decisions.errors import InvalidInput, NotReady, Refused, TooManyRequests
+from decisions.foundation.errors import InvalidInput, NotReady, Refused, TooManyRequests
 from runs.installation.web.connection_limits import WebConfig, address_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import orjson
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.audit.record import command_actor
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.identity.principals import LOCAL, ensure_workspace
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.runner_endpoint import probe_target

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.identity.one_time_login import create_login_path
 from runs.installation.home.errors import StackError
 from runs.installation.home.prepare import prepare_home

@@ -11,9 +11,9 @@ from decisions.audit.record import command_actor
 from decisions.authorization.confirmations import RENEW, decide
 from decisions.authorization.decision_pages import DecisionPage, as_text, decision_page
 from decisions.authorization.request_lines import request_line
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
+from decisions.foundation.presentation.visible_text import visible
 from decisions.models import Confirmation, ConfirmationStatus
-from decisions.presentation.visible_text import visible
 from runs.installation.home.prepare import prepare_home
 
 

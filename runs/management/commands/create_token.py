@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.audit.record import command_actor
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.identity.authority import CONFIRM, WRITES
 from decisions.identity.principals import LOCAL, create_token
 from decisions.identity.tokens import parse_lifetime

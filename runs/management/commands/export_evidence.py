@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.audit.record import command_actor
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.identity.principals import admin_principal
 from runs.installation.home.prepare import prepare_home
 from runs.management.export_file import write_bundle

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from decisions.foundation.presentation.formatting import ago
 from decisions.identity.tokens import EXPIRY_WARNING, token_state
 from decisions.models import Token
-from decisions.presentation.formatting import ago
 from runs.installation.home.prepare import prepare_home
 
 

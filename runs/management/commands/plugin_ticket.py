@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from decisions.audit.record import command_actor
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from decisions.identity.principals import LOCAL, local_principal
 from decisions.identity.tokens import principal_of_token
 from runners.plugin.pairing.tickets import LIFETIME, create_ticket

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from decisions.infra.processes import seconds_since_alive
+from decisions.foundation.infra.processes import seconds_since_alive
 
 ALIVE_WITHIN_S = 120.0  # a database that does not answer may hold a process up for some time
 

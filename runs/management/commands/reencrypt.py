@@ -11,8 +11,8 @@ from django.db import transaction
 from django.db.models import Model
 
 from decisions.audit.record import AuditEvent, command_actor, record
+from decisions.foundation.security.sealed_columns import reencrypt
 from decisions.models import Conversation, Decision
-from decisions.security.sealed_columns import reencrypt
 from runners.models import BrowserSession, ExecutionTarget
 from runs.installation.home.prepare import prepare_home
 from runs.models import RunSecret, Webhook

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import Error
 
-from decisions.infra.redis import describe_redis_fault
+from decisions.foundation.infra.redis import describe_redis_fault
 from runs.installation.health.processes import ProcessState, list_processes
 from runs.installation.health.web_probe import describe_web_fault
 from runs.installation.home.locks import member_pids

@@ -13,9 +13,9 @@ from decisions.audit.incidents import accept_incidents
 from decisions.audit.record import command_actor
 from decisions.audit.verify import AuditReport, check_audit_log
 from decisions.audit.verify_bundle import check_bundle, describe_head
+from decisions.foundation.presentation.formatting import duration
+from decisions.foundation.presentation.visible_text import visible
 from decisions.identity.unaudited_rights import list_unaudited_rights
-from decisions.presentation.formatting import duration
-from decisions.presentation.visible_text import visible
 from runs.installation.home.prepare import prepare_home
 
 

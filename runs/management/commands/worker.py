@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error, connection
 from django.utils.module_loading import import_string
 
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 from runs.installation.home.prepare import check_pooling
 from runs.queue.eligibility import unknown_template_names
 from runs.worker.receiver import Receiver

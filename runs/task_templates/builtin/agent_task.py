@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation.step_call import StepCall
 from runners.own_browsers import with_own_browser

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from decisions.continuity.objects import find_success_path
 from decisions.continuity.success_paths import fill_slots, slots_of
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.errors import ToolFailed
 from runners.tools.base import Closed, Effect, Tool

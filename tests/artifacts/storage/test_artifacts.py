@@ -25,7 +25,7 @@ from artifacts.selectors import artifact_briefs_of, artifact_ids_of, list_run_ar
 from artifacts.services import collect_blobs, expire_artifacts, store_blob
 from artifacts.storage import blobs
 from artifacts.storage.blobs import blob_path
-from decisions.errors import ArtifactExpired, ArtifactNotFound, Forbidden, InvalidInput
+from decisions.foundation.errors import ArtifactExpired, ArtifactNotFound, Forbidden, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from tests.support.runs.concurrent_calls import at_once

@@ -17,8 +17,8 @@ from decisions.audit.query import filter_by_tool, list_audit_entries
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify_bundle import check_bundle
+from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal, create_token
-from decisions.infra.ids import new_id
 from decisions.models import AuditEntry, AuditSeal, Token
 from runs.models import Run
 from tests.support.admin.downloads import downloaded_bytes

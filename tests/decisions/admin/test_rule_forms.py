@@ -14,7 +14,7 @@ from django.test import Client
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import admit_call, tool_call_request
 from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
-from decisions.errors import PolicyDenied
+from decisions.foundation.errors import PolicyDenied
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import PolicyRule, Token
 from runners.targets.targets import TargetFields, create_target_row

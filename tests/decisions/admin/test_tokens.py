@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from decisions.errors import NotAuthenticated
+from decisions.foundation.errors import NotAuthenticated
 from decisions.identity.principals import authenticate, create_token
 from decisions.models import AuditEntry, Token, User
 

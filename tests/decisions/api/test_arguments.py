@@ -10,7 +10,7 @@ from django.http import HttpRequest, QueryDict
 from django.test import RequestFactory
 
 from decisions.api.arguments import RequestArguments, read_json
-from decisions.errors import BodyTooLarge, InvalidInput, MalformedBody, UnsupportedBody
+from decisions.foundation.errors import BodyTooLarge, InvalidInput, MalformedBody, UnsupportedBody
 from runs.api.contract import LIST_TASK_RUNS_INPUT, SUBSCRIBE_INPUT
 
 LIST, EVENTS = RequestArguments(LIST_TASK_RUNS_INPUT), RequestArguments(SUBSCRIBE_INPUT)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from decisions.api.throttle import CallCounter
-from decisions.infra import redis
+from decisions.foundation.infra import redis
 
 
 def test_without_redis_no_call_is_throttled_and_the_log_reports_it_once(

@@ -24,7 +24,7 @@ from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.audit.verify_bundle import BundleReport, check_bundle
 from decisions.authorization.confirmations import open_confirmation
-from decisions.errors import Forbidden, RunNotFound
+from decisions.foundation.errors import Forbidden, RunNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, RunEvent

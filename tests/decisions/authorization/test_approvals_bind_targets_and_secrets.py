@@ -13,7 +13,7 @@ import pytest
 from decisions.authorization import confirmations
 from decisions.authorization.decision_pages import as_text, decision_page
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import NotAsShown
+from decisions.foundation.errors import NotAsShown
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runners.models import ExecutionTarget

@@ -13,7 +13,7 @@ from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.continuity import objects
-from decisions.errors import ConfirmationRequired, ConfirmTokenInvalid, Conflict
+from decisions.foundation.errors import ConfirmationRequired, ConfirmTokenInvalid, Conflict
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation, Decision, ObjectVersion
 from tests.support.decisions.confirmations import CONFIRMER, confirm

@@ -19,7 +19,7 @@ from decisions.authorization.confirmations import (
     refuse,
 )
 from decisions.authorization.sealed_arguments import seal_arguments
-from decisions.errors import ConfirmTokenInvalid, Conflict, DecisionNotFound, Forbidden
+from decisions.foundation.errors import ConfirmTokenInvalid, Conflict, DecisionNotFound, Forbidden
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, DecisionKind
 from decisions.signals import decision_resolved

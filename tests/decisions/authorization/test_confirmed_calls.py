@@ -12,7 +12,7 @@ import pytest
 
 from decisions.authorization.confirmations import refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import ConfirmationRequired, Conflict, PolicyDenied
+from decisions.foundation.errors import ConfirmationRequired, Conflict, PolicyDenied
 from decisions.identity.principals import Principal, admin_principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, RunKey

@@ -16,10 +16,10 @@ from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.decision_pages import DecisionPage, as_text, decision_page
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.authorization.sealed_arguments import MAX_BYTES, MAX_VALUES, NAME_MAX, open_arguments
-from decisions.errors import ConfirmationRequired, Conflict, NotAsShown, PolicyDenied
+from decisions.foundation.errors import ConfirmationRequired, Conflict, NotAsShown, PolicyDenied
+from decisions.foundation.presentation.visible_text import as_lines
 from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Confirmation, Decision
-from decisions.presentation.visible_text import as_lines
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import CONFIRMER, digest_shown

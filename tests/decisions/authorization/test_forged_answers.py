@@ -14,7 +14,7 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
 from decisions.authorization.authorize import admit_call, tool_call_request
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import ConfirmationRequired
+from decisions.foundation.errors import ConfirmationRequired
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run

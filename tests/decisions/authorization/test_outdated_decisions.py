@@ -16,7 +16,7 @@ from django.test import Client
 from decisions.authorization import confirmations
 from decisions.authorization.decision_pages import as_text, decision_page
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import Conflict, NotAsShown
+from decisions.foundation.errors import Conflict, NotAsShown
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runners.models import ExecutionTarget

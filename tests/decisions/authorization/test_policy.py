@@ -15,7 +15,7 @@ from decisions.authorization.policy_rules import (
     list_versions,
     retire_rule,
 )
-from decisions.errors import Conflict, InvalidInput, NotFound
+from decisions.foundation.errors import Conflict, InvalidInput, NotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
 from runners.actions.catalogue import ACTIONS

@@ -12,7 +12,7 @@ from decisions.authorization.policy_rules import (
     create_rule,
     retire_rule,
 )
-from decisions.errors import ConfirmationRequired, PolicyDenied
+from decisions.foundation.errors import ConfirmationRequired, PolicyDenied
 from decisions.identity.principals import Principal
 from runs.models import Run
 

@@ -15,7 +15,7 @@ from decisions.authorization import rule_history
 from decisions.authorization.authorize import admit_call, tool_call_request
 from decisions.authorization.policy_rules import RuleFields, create_rule, draft_rule
 from decisions.authorization.rule_history import RuleHistory, history_of
-from decisions.errors import ConfirmationRequired, PolicyDenied
+from decisions.foundation.errors import ConfirmationRequired, PolicyDenied
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.admission.known_calls import API_CALLS

@@ -19,7 +19,7 @@ from decisions.chat.concurrent_changes import ConcurrentChanges, read_concurrent
 from decisions.chat.responder import ReplyRequest
 from decisions.chat.services import chat
 from decisions.continuity.owner import Owner
-from decisions.errors import IdempotencyConflict, InvalidInput
+from decisions.foundation.errors import IdempotencyConflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, ChatAnswer, Confirmation, Decision
 from tests.support.runs.concurrent_calls import at_once

@@ -11,7 +11,7 @@ from django.test import override_settings
 from decisions.chat.services import chat
 from decisions.continuity.objects import put_success_path
 from decisions.continuity.outcomes import report_outcome
-from decisions.errors import Forbidden, ForbiddenUser, InvalidInput
+from decisions.foundation.errors import Forbidden, ForbiddenUser, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Conversation, Decision, Event, Outcome
 from tests.support.decisions.continuity import HARMLESS, KNOWN_SLOTS, RISKY, SUCCESS_PATH, SendChat

@@ -14,7 +14,7 @@ from decisions.continuity.learning import Forecast
 from decisions.continuity.objects import put_success_path
 from decisions.continuity.outcomes import report_outcome
 from decisions.continuity.state import AxisChange, apply_changes, read_state
-from decisions.errors import (
+from decisions.foundation.errors import (
     DecisionNotConfirmed,
     ForbiddenUser,
     InvalidInput,

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from decisions.continuity.objects import KEY_LIFETIME, list_objects, put_shell, put_success_path
-from decisions.errors import (
+from decisions.foundation.errors import (
     ForbiddenUser,
     IdempotencyConflict,
     InvalidInput,

@@ -8,7 +8,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from decisions.continuity.state import AxisChange, apply_changes, cost_of, get_state, read_state
-from decisions.errors import Forbidden, ForbiddenUser
+from decisions.foundation.errors import Forbidden, ForbiddenUser
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import AxisValue, Evidence, User
 from tests.support.decisions.continuity import owner_of

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client, override_settings
 
 from decisions.audit.record import is_genuine
-from decisions.errors import Forbidden
+from decisions.foundation.errors import Forbidden
 from decisions.identity import one_time_login
 from decisions.identity.one_time_login import create_login_path
 from decisions.models import AuditEntry, LoginLink

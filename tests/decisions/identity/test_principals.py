@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from decisions.errors import Forbidden, InvalidInput, NotAuthenticated
+from decisions.foundation.errors import Forbidden, InvalidInput, NotAuthenticated
 from decisions.identity.principals import (
     DEFAULT_SCOPES,
     Principal,

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from decisions.errors import InvalidInput, TokenExpired
+from decisions.foundation.errors import InvalidInput, TokenExpired
 from decisions.identity.principals import (
     Principal,
     authenticate,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 
-from decisions.errors import MalformedBody
+from decisions.foundation.errors import MalformedBody
 from mcp_server.protocol.line_reader import OversizedLine
 from mcp_server.protocol.message_parser import parse_message
 from mcp_server.protocol.request_context import context_of

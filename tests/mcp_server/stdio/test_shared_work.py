@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from decisions.errors import NotReady
+from decisions.foundation.errors import NotReady
 from mcp_server.stdio.local_stack import _not_ready, _SharedWork
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from decisions.validation.json_schema import schema_of
+from decisions.foundation.validation.json_schema import schema_of
 from runners.actions.catalogue import ACTIONS, CLICK, PRESS_KEY, TYPE
 from runners.actions.results import Clicked, TaskStarted
 from runners.tools.base import Effect

@@ -12,8 +12,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from decisions.foundation.infra.redis import connect
 from decisions.identity.principals import Principal, create_token
-from decisions.infra.redis import connect
 from decisions.models import AuditEntry
 from runners.models import PluginClient
 from runners.plugin.connections.snapshots import write_snapshots

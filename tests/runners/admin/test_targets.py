@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from decisions.foundation.security.sealed_columns import seal_column
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.security.sealed_columns import seal_column
 from runners.models import ExecutionTarget
 from runners.targets.targets import Caller
 from runners.targets.workspaces import open_workspace

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import InvalidInput, PolicyDenied
+from decisions.foundation.errors import InvalidInput, PolicyDenied
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.models import ExecutionTarget

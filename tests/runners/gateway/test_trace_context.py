@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from decisions.foundation.infra import trace_context
 from decisions.identity.principals import Principal
-from decisions.infra import trace_context
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.submission.services import submit_run

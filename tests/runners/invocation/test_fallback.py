@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.models import ExecutionTarget

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import Refused
+from decisions.foundation.errors import Refused
 from runners.invocation.workspace_errors import _REFUSALS, as_workspace_error
 
 REFUSAL_CLASSES = [refusal_class for refusal_class, _, _ in _REFUSALS]

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from runners.plugin.protocol.messages import FROM_CLIENT, id_of, read_message
 from tests.support.runners.protocol_docs import DOCS, START, render
 

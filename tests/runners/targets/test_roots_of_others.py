@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from decisions.errors import Conflict
+from decisions.foundation.errors import Conflict
 from decisions.identity.principals import Principal, ensure_workspace
 from runners.models import ExecutionTarget
 from runners.targets import folder_overlap

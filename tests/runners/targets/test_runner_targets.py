@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from decisions.authorization.policy import current_policy
-from decisions.errors import InvalidInput, PolicyDenied, TargetNotFound
+from decisions.foundation.errors import InvalidInput, PolicyDenied, TargetNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
 from runners.errors import RunnerFailed

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from runners.targets.published_tools import (
     DESCRIPTION_MAX,
     MAX_OFFERS,

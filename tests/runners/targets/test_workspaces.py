@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from decisions.errors import Conflict, InvalidInput, NotFound
+from decisions.foundation.errors import Conflict, InvalidInput, NotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Workspace
 from mcp_server.management.commands.mcp_stdio import choose_folder

@@ -15,7 +15,7 @@ from django.test import Client
 from decisions.authorization.policy import SUBMIT
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.authorization.sealed_arguments import shown_digest
-from decisions.errors import ConfirmationRequired, RunNeedsConfirmation
+from decisions.foundation.errors import ConfirmationRequired, RunNeedsConfirmation
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
 from runs.conversations.services import create_task

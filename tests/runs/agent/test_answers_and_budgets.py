@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import InvalidInput
-from decisions.validation.foreign_schema import ForeignSchema
+from decisions.foundation.errors import InvalidInput
+from decisions.foundation.validation.foreign_schema import ForeignSchema
 from runs.agent.answer_check import verify_output
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from decisions.validation.foreign_schema import ForeignSchema
+from decisions.foundation.validation.foreign_schema import ForeignSchema
 from runners.llm.base import Message
 from runners.tools.base import Effect
 from runs.agent.answer_check import verify_output

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from runs.agent.output_schema import MAX_BYTES, check_output_schema
 from tests.support.decisions.schemas import doubled_references
 

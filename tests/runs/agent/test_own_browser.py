@@ -13,7 +13,7 @@ import pytest
 from artifacts.models import Artifact
 from decisions.authorization.confirmations import refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import TargetNotFound
+from decisions.foundation.errors import TargetNotFound
 from decisions.identity.principals import Principal
 from runners.models import PluginClient
 from runners.plugin.dispatch import PluginAction

@@ -11,7 +11,7 @@ import pytest
 
 from decisions.authorization.confirmations import refuse
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run

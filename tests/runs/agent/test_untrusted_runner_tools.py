@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.submission.services import cancel_run, retry_run

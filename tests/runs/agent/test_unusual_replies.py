@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from runs.models import Run, RunEvent, RunStep
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import READ, SCHEMA, SubmitGoal, execute_run, tool_results

@@ -14,7 +14,7 @@ import pytest
 from django.db.models import F
 
 from decisions.authorization.authorize import ToolCallRequest, admit_call
-from decisions.errors import Conflict
+from decisions.foundation.errors import Conflict
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation
 from runs.conversations import services

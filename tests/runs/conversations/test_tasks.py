@@ -9,7 +9,7 @@ import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.authorization.sealed_arguments import open_arguments
-from decisions.errors import ConfirmationRequired, Conflict
+from decisions.foundation.errors import ConfirmationRequired, Conflict
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
 from runs.agent.history import messages_before

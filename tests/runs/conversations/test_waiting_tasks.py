@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.conversations.message_queue import make_claimable
 from runs.conversations.selectors import get_task

@@ -13,9 +13,9 @@ import pytest
 from django.db import connections
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import ConfirmationRequired, Conflict
+from decisions.foundation.errors import ConfirmationRequired, Conflict
+from decisions.foundation.infra.threads import in_long_thread, in_thread
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_long_thread, in_thread
 from decisions.models import AuditEntry
 from runners.invocation.invoke import invoke
 from runners.invocation.workspace_errors import FailedCall

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from decisions.validation.json_schema import check, compile_schema
+from decisions.foundation.validation.json_schema import check, compile_schema
 from runs.api.contract import EVENT
 from runs.events.types import EVENT_TYPES, FINAL, EventType
 from runs.execution.step_context import StepRun

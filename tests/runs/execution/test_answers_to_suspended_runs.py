@@ -15,7 +15,7 @@ from decisions.authorization import confirmations
 from decisions.authorization.authorize import authorize, request_confirmation, tool_call_request
 from decisions.authorization.confirmations import refuse, withdraw
 from decisions.authorization.policy_rules import RuleFields, create_rule, retire_rule
-from decisions.errors import Conflict, InvalidInput
+from decisions.foundation.errors import Conflict, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.execution.suspension import suspend

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decisions.security.masking import Masker
+from decisions.foundation.security.masking import Masker
 from runs.execution import event_buffer
 from runs.execution.event_buffer import (
     MAX_STREAMED_BYTES,

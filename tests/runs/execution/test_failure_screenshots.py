@@ -11,8 +11,8 @@ import pytest
 from artifacts.chunks import read_chunk
 from artifacts.models import Artifact
 from decisions.authorization.policy_rules import RuleFields, create_rule
+from decisions.foundation.security.masking import Masker
 from decisions.identity.principals import Principal
-from decisions.security.masking import Masker
 from runners.browser.interaction.screenshot import save_screenshot
 from runners.browser.page_scripts import visible_text_script
 from runs.models import Run

@@ -23,9 +23,9 @@ from django.test import override_settings
 
 from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments
 from decisions.chat.exact_request import earlier_texts, pending_request
+from decisions.foundation.security.sealed_columns import unseal_column
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from decisions.security.sealed_columns import unseal_column
 from runners.browser_sessions import StateUnreadable, new_session, read_state, save_state
 from runners.errors import RunnerFailed
 from runners.models import BrowserSession, ExecutionTarget

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from django.urls import resolve
 
-from decisions.security.secret_files import SECRETS
+from decisions.foundation.security.secret_files import SECRETS
 from tests.runs.installation.test_deployment_files import METRIC, check_command
 
 ROOT = Path(__file__).parents[3]

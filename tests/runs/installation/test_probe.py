@@ -10,8 +10,8 @@ import pytest
 from django.core.management import call_command
 from django.test import override_settings
 
-from decisions.infra import processes
-from decisions.security.secret_files import SecretFileUnusable, read_secret_files
+from decisions.foundation.infra import processes
+from decisions.foundation.security.secret_files import SecretFileUnusable, read_secret_files
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def test_a_process_that_hangs_or_never_worked_does_not(monkeypatch: pytest.Monke
     with pytest.raises(SystemExit):
         call_command("probe", "scheduler")
     later = time.monotonic() + 121
-    monkeypatch.setattr("decisions.infra.processes.time.monotonic", lambda: later)
+    monkeypatch.setattr("decisions.foundation.infra.processes.time.monotonic", lambda: later)
     with pytest.raises(SystemExit):
         call_command("probe", "worker")
 

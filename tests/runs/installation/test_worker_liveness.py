@@ -16,7 +16,7 @@ import pytest
 from celery import Celery
 from django.db.models import F
 
-from decisions.infra.processes import process_identity
+from decisions.foundation.infra.processes import process_identity
 from runs.installation.home import redis_server
 from runs.installation.supervision import liveness
 from runs.installation.supervision.liveness import WorkerLiveness, WorkerProbe

@@ -15,9 +15,9 @@ from django.db.models import F
 from django.test import override_settings
 
 from artifacts.models import Artifact
+from decisions.foundation.infra import staleness
+from decisions.foundation.infra.processes import _identity
 from decisions.identity.principals import Principal
-from decisions.infra import staleness
-from decisions.infra.processes import _identity
 from decisions.models import AuditEntry
 from runs.journal.lease_expiry import (
     MAX_TIMES_LOST,

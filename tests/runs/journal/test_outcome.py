@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from artifacts.storage.blobs import open_blob
-from decisions.next_actions import next_action
+from decisions.foundation.next_actions import next_action
 from runs.journal.outcome import ending_of, error_object, failed_ending, in_session_of
 from runs.models import Run, RunStatus
 from runs.task_templates.base import Conclusion

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import SessionNotFound
+from decisions.foundation.errors import SessionNotFound
 from runners.errors import ElementNotFound, NavigationTimeout
 from runs.journal.step_records import error_of
 from runs.models import Run

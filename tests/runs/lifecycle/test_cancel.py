@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from decisions.errors import Forbidden, RunNotFound
+from decisions.foundation.errors import Forbidden, RunNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.journal.writer import Ending, write

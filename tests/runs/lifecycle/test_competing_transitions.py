@@ -13,7 +13,7 @@ from django.db.models import F
 
 from artifacts.models import Artifact
 from artifacts.services import StoredBlob
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 from decisions.models import AuditEntry
 from runs.lifecycle.changes import NewEvent, Plus, Transition
 from runs.lifecycle.state_machine import InvalidTransition, lease_run, move

@@ -43,7 +43,7 @@ Submit = Callable[..., str]
 PREVIEW = {"path": "game/scene/new.txt", "content": "a:b;\n", "dryRun": True}
 CHILD = """
 import time
-from decisions.infra.processes import process_identity
+from decisions.foundation.infra.processes import process_identity
 print(process_identity(), flush=True)
 time.sleep(600)
 """

@@ -15,7 +15,7 @@ from psycopg.errors import DeadlockDetected
 
 from artifacts.models import Artifact
 from artifacts.services import StoredBlob
-from decisions.database.repeat import repeat_after_conflict
+from decisions.foundation.database.repeat import repeat_after_conflict
 from decisions.identity.principals import Principal
 from runs.journal import writer
 from runs.lifecycle.changes import StepChange, Transition

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
 from runs.conversations.services import resume_task, take_over_task
 from runs.live.open_pages import register_page
 from runs.live.page import LivePage

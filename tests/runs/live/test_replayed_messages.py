@@ -8,8 +8,8 @@ from typing import Any
 import redis
 from django.conf import settings
 
+from decisions.foundation.security.sealed_messages import Inbox, seal_message
 from decisions.identity.principals import Principal
-from decisions.security.sealed_messages import Inbox, seal_message
 from runs.conversations.services import take_over_task
 from runs.live.broadcaster import PageBroadcaster
 from runs.live.channel import WORKERS_CHANNEL, viewers_channel

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import redis.asyncio
 
-from decisions.infra.cancellation import cancel_and_wait
-from decisions.infra.redis import connect
-from decisions.security.sealed_messages import seal_message
+from decisions.foundation.infra.cancellation import cancel_and_wait
+from decisions.foundation.infra.redis import connect
+from decisions.foundation.security.sealed_messages import seal_message
 from runs.live.broadcaster import PageBroadcaster
 from runs.live.channel import viewers_channel
 from runs.live.viewer_queue import MAX_NOTICES, ViewerSender

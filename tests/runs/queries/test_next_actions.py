@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from decisions.errors import ArtifactExpired, RunNotFound
+from decisions.foundation.errors import ArtifactExpired, RunNotFound
 from decisions.identity.principals import Principal
 from runs.models import Run, RunStep
 from runs.queries.runs import get_run

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from runs.queries.page_content import ContentSelection, Page, Section, pages_of, select_content
 
 

@@ -13,8 +13,8 @@ from django.db import connection, transaction
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
+from decisions.foundation.infra import prepared_statements
 from decisions.identity.principals import Principal
-from decisions.infra import prepared_statements
 from runs.lifecycle.slots import ensure_slots
 from runs.lifecycle.state_machine import lease_run
 from runs.models import Run, RunEvent, Slot, Worker

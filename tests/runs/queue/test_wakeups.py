@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from decisions.infra.redis import SharedRedis
+from decisions.foundation.infra.redis import SharedRedis
 from runs.models import Run
 from runs.queue import wakeups
 from runs.worker.worker import WorkerProcess

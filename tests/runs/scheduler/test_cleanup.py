@@ -10,8 +10,8 @@ from artifacts.models import ArtifactUpload
 from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
 from decisions.chat.idle_conversations import delete_idle_conversations
+from decisions.foundation.infra.batches import BATCH_SIZE
 from decisions.identity.principals import Principal
-from decisions.infra.batches import BATCH_SIZE
 from decisions.models import ChatAnswer, Conversation
 
 ROWS = 2 * BATCH_SIZE + 1

@@ -156,7 +156,7 @@ def test_one_round_hides_and_removes_more_runs_than_one_batch(
     make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runs.scheduler.retention.BATCH_SIZE", 3)
-    monkeypatch.setattr("decisions.infra.batches.BATCH_SIZE", 3)
+    monkeypatch.setattr("decisions.foundation.infra.batches.BATCH_SIZE", 3)
     long_ago: dict[str, Any] = {"ended_at": datetime.now(UTC) - timedelta(hours=1)}
     for _ in range(7):
         make_run(status="succeeded", **long_ago)

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from decisions.audit import sealer
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
-from decisions.infra.staleness import ChangeWatch
+from decisions.foundation.infra.staleness import ChangeWatch
 from runs.scheduler.jobs import Scheduler
 from runs.webhooks import deliverer, deliveries
 from runs.worker.worker import WorkerProcess

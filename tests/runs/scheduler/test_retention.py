@@ -10,9 +10,9 @@ import pytest
 from django.test import override_settings
 
 from decisions.audit.record import is_genuine
-from decisions.errors import RunNotFound
+from decisions.foundation.errors import RunNotFound
+from decisions.foundation.infra import staleness
 from decisions.identity.principals import Principal
-from decisions.infra import staleness
 from decisions.models import AuditEntry
 from runs.models import Run, RunEvent, RunKey, RunStep
 from runs.queries.run_lists import list_runs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from runs.search.labels import check_labels, parse_labels
 from runs.search.terms import facet, label_facet, words_to_find, words_to_store
 

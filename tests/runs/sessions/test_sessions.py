@@ -14,7 +14,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import override_settings
 
-from decisions.errors import Conflict, NoSuchSession, SessionNotFound, TrustNotAllowed
+from decisions.foundation.errors import Conflict, NoSuchSession, SessionNotFound, TrustNotAllowed
 from decisions.identity.principals import Principal, admin_principal
 from decisions.models import AuditEntry
 from runners.browser_sessions import logged_in_until, read_state, save_state

@@ -14,8 +14,8 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.test import Client
 
 from decisions.audit.record import AuditEvent, record
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, ensure_workspace
-from decisions.infra.threads import in_thread
 from runs.admin import change_stream
 from runs.admin.change_stream import Viewer, stream_changes, viewer_of
 from runs.models import Run

@@ -13,8 +13,8 @@ import pytest
 import redis
 from django.conf import settings
 
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
 from runners import metrics
 from runs.events import notify
 from runs.models import Run

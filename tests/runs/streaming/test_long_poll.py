@@ -16,7 +16,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test import override_settings
 
-from decisions.errors import RunNotFound
+from decisions.foundation.errors import RunNotFound
 from decisions.identity.principals import Principal
 from runs.events import notify
 from runs.journal.writer import Ending, write

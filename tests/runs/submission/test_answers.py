@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decisions.authorization.authorize import admit_call
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.conversations.services import add_message, create_task

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run, RunKey, RunStep

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from decisions.errors import Conflict, InvalidInput, RunNotFound, TrustNotAllowed
+from decisions.foundation.errors import Conflict, InvalidInput, RunNotFound, TrustNotAllowed
 from decisions.identity.principals import Principal, admin_principal
 from runs.models import Run, RunEvent, RunStep
 from runs.submission.services import cancel_run, retry_run, submit_run

@@ -9,11 +9,11 @@ import pytest
 
 from decisions.authorization.decision_pages import decision_page
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import ConfirmationRequired
+from decisions.foundation.errors import ConfirmationRequired
+from decisions.foundation.presentation.visible_text import as_lines
+from decisions.foundation.validation.json_schema import has_secret_fields, secret_paths
 from decisions.identity.principals import Principal
 from decisions.models import Decision
-from decisions.presentation.visible_text import as_lines
-from decisions.validation.json_schema import has_secret_fields, secret_paths
 from runs.models import Run, RunSecret
 from runs.submission.secret_inputs import (
     delete_leftover_secrets,

@@ -12,7 +12,7 @@ from django.test import override_settings
 from decisions.audit.record import is_genuine
 from decisions.authorization.policy import SUBMIT
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import (
+from decisions.foundation.errors import (
     Forbidden,
     InvalidInput,
     PolicyDenied,

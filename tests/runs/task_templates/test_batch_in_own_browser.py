@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation import own_tabs
 from runners.plugin.dispatch import PluginAction, PluginReply

@@ -17,7 +17,7 @@ from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import tool_call_request
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.continuity.objects import put_success_path
-from decisions.errors import ConfirmationRequired, Forbidden, InvalidInput
+from decisions.foundation.errors import ConfirmationRequired, Forbidden, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
 from runners.models import ExecutionTarget

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from artifacts.models import Artifact
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.browser.tools import check_login
 from runners.models import BrowserSession

@@ -9,7 +9,7 @@ import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.continuity.objects import put_shell, put_success_path
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal, authenticate, create_token
 from runs.models import Run, RunStep
 from runs.submission.services import retry_run, submit_run

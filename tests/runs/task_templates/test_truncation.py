@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decisions.validation.json_schema import compile_schema
+from decisions.foundation.validation.json_schema import compile_schema
 from runs.task_templates.registry import list_templates
 from runs.task_templates.truncation import answer_schema, shorten, shorten_result
 

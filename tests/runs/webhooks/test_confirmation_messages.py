@@ -13,7 +13,7 @@ from django.test import Client, override_settings
 
 from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.sealed_arguments import open_arguments
-from decisions.errors import Forbidden, InvalidInput
+from decisions.foundation.errors import Forbidden, InvalidInput
 from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, WebhookDelivery

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from decisions.errors import Conflict
+from decisions.foundation.errors import Conflict
+from decisions.foundation.infra.staleness import ChangeWatch
 from decisions.identity.principals import Principal
-from decisions.infra.staleness import ChangeWatch
 from decisions.models import AuditEntry
 from runs.models import Webhook, WebhookDelivery
 from runs.webhooks import deliverer, deliveries, services

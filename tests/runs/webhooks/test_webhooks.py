@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from decisions.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
+from decisions.foundation.errors import Conflict, InvalidInput, TrustNotAllowed, WebhookNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.lifecycle.changes import Transition

@@ -19,7 +19,7 @@ from django.db import connection
 from django.test import Client
 
 from artifacts.models import Artifact
-from decisions.security.logs import JSONLines, RedactSecrets
+from decisions.foundation.security.logs import JSONLines, RedactSecrets
 from runners.models import BrowserSession
 from runs.models import RunStep
 

@@ -16,8 +16,8 @@ import httpx
 
 from artifacts.storage.staging import UPLOAD_PATH, read_ticket
 from artifacts.uploads import receive_upload
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
-from decisions.infra.threads import in_thread
 from runners.models import PluginClient
 from runners.plugin.dispatch import PluginAction, PluginReply
 from tests.support.rest.rest import NO_TLS

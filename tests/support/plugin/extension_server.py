@@ -19,7 +19,7 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
-from decisions.errors import InvalidInput
+from decisions.foundation.errors import InvalidInput
 from runners.plugin.connections.hub import NOT_PAIRED
 from runners.plugin.protocol.messages import read_message
 

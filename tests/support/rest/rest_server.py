@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import uvicorn
 from django.db import connections
 
-from decisions.infra import threads
+from decisions.foundation.infra import threads
 from runs.installation.home.listen import listen
 from runs.management.commands.serve import WebServer
 

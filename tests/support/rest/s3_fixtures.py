@@ -20,7 +20,7 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import make_server
 
 from config.home import artifact_storage
-from decisions.infra.ids import new_id
+from decisions.foundation.infra.ids import new_id
 from tests.support.rest.s3_bucket import KEY_ID, SECRET, Bucket
 from tests.support.rest.s3_signatures import SignatureCheck
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal
-from decisions.infra.ids import new_id
 from runners.invocation.event_loop import get_loop
 from runners.plugin.dispatch import PluginAction, PluginReply, perform_on_client
 from runners.plugin.messaging.replies import get_reply_hub

@@ -18,7 +18,7 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from decisions.validation.json_schema import check, compile_schema
+from decisions.foundation.validation.json_schema import check, compile_schema
 from runners.plugin.protocol.messages import TO_CLIENT
 
 TIMEOUT_S = 30.0

@@ -25,10 +25,10 @@ from django.db.models import F
 from artifacts.services import StoredBlob, store_blob
 from decisions.authorization.authorize import authorize, tool_call_request
 from decisions.authorization.confirmations import confirm, refuse
-from decisions.database import repeat
-from decisions.errors import Refused
+from decisions.foundation.database import repeat
+from decisions.foundation.errors import Refused
+from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal, local_principal
-from decisions.infra.ids import new_id
 from runners.models import BrowserSession
 from runs.execution.suspension import suspend
 from runs.journal import lease_expiry, step_records, writer

@@ -17,7 +17,7 @@ from artifacts.models import Artifact
 from artifacts.selectors import open_content
 from artifacts.services import expire_artifacts_of
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.errors import ArtifactExpired
+from decisions.foundation.errors import ArtifactExpired
 from decisions.identity.principals import Principal
 from runners.browser.pool.runtime import BrowserRuntime, get_runtime
 from runs.models import Run

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import decisions.errors
+import decisions.foundation.errors
 import runners.actions.errors
 import runners.errors
 from runners.actions.errors import CdpLost, TextNotShown
@@ -156,7 +156,7 @@ def test_the_operations_page_lists_only_variables_that_the_settings_read() -> No
 
 def test_the_error_codes_page_has_a_row_for_every_code() -> None:
     page = (PAGES / "error-codes.html").read_text("utf-8")
-    ours = {error_class.code for error_class in [*_errors_with_code(decisions.errors), *ERRORS]}
+    ours = {one.code for one in [*_errors_with_code(decisions.foundation.errors), *ERRORS]}
     rows = set(re.findall(r'<tr><th scope="row"><code>([A-Za-z_]+)</code>', page))
     assert rows >= ours | RUN_CODES
 

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
-from decisions.infra.processes import process_identity
+from decisions.foundation.infra.processes import process_identity
 from runs.installation.health import web_probe
 from runs.installation.health.checks import check_processes
 from runs.installation.health.processes import ProcessState, list_processes

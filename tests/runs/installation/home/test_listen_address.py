@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from decisions.security.loopback import is_loopback
+from decisions.foundation.security.loopback import is_loopback
 from runs.installation.home import listen as listen_module
 from runs.installation.home.errors import PortTaken, UnsafeStart
 from runs.installation.home.listen import listen
