@@ -57,7 +57,7 @@ def _execute() -> None:
         _ = settings.INSTALLED_APPS
     except ImproperlyConfigured as error:  # the message alone, without a traceback
         sys.exit(str(error))
-    from runs.installation.home.errors import StackError
+    from runs.operations.home.errors import StackError
 
     try:
         try:
@@ -89,8 +89,8 @@ def _run_command() -> None:
     try:
         execute_from_command_line(sys.argv)
     except Error as error:
-        from runs.installation.home.damage import damage_message
-        from runs.installation.home.errors import DatabaseDamaged
+        from runs.operations.home.damage import damage_message
+        from runs.operations.home.errors import DatabaseDamaged
 
         if (message := damage_message(error)) is None:
             raise

@@ -37,9 +37,9 @@ from decisions.foundation.errors import BodyTooLarge, InvalidInput, Refused  # n
 from decisions.foundation.validation.json_input import CALL_LIMIT  # noqa: E402
 from mcp_server.http.lazy_loading import PATHS, LazyMcpApplication  # noqa: E402
 from runners.targets.runner_endpoint import close_connections  # noqa: E402
-from runs.installation.health.publisher import Publisher  # noqa: E402
-from runs.installation.home.paths import home_paths  # noqa: E402
-from runs.installation.supervision.idle import WebActivity  # noqa: E402
+from runs.operations.health.publisher import Publisher  # noqa: E402
+from runs.operations.home.paths import home_paths  # noqa: E402
+from runs.operations.supervision.idle import WebActivity  # noqa: E402
 from runs.websockets.conversation import PATH, serve_task  # noqa: E402
 from runs.websockets.live import is_live_path, serve_live  # noqa: E402
 from runs.websockets.plugin import PATH as PLUGIN_PATH  # noqa: E402

@@ -18,7 +18,7 @@ from decisions.api.view import PublicView, json_response
 from decisions.foundation.database.writability import takes_writes
 from decisions.foundation.infra.redis import describe_redis_fault
 from decisions.foundation.infra.threads import in_long_thread, in_thread
-from runs.installation.health.status import count_live_workers, describe_audit_fault
+from runs.operations.health.status import count_live_workers, describe_audit_fault
 from runs.streaming.hub import get_hub
 
 CHECK_S = 3.0

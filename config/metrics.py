@@ -1,7 +1,7 @@
 """GET /metrics: metrics of the whole installation for Prometheus (docs/operations.md).
 
 Every web process returns the same metrics: those read from the database, and those that all
-processes published to Redis (`runs.installation.health.publisher`). If one of the two is
+processes published to Redis (`runs.operations.health.publisher`). If one of the two is
 unavailable, its metrics are missing and `continuity_database_up` or `continuity_redis_up` is 0; the
 scrape itself succeeds.
 """
@@ -32,14 +32,14 @@ from decisions.api.openapi import operation
 from decisions.api.view import ApiView
 from decisions.foundation.infra.redis import describe_redis_fault
 from runners.metrics import METRICS, SUM, MetricSpec, Series
-from runs.installation.health.processes import ProcessState
-from runs.installation.health.publisher import publish, read_published
-from runs.installation.health.status import Backlog, InstallationStatus, read_installation_status
 from runs.models import TERMINAL, RunStatus
+from runs.operations.health.processes import ProcessState
+from runs.operations.health.publisher import publish, read_published
+from runs.operations.health.status import Backlog, InstallationStatus, read_installation_status
 from runs.task_templates.registry import list_templates
 
 log = logging.getLogger(__name__)
-# The gauges that workers publish, by their name in `runs.installation.health.publisher`.
+# The gauges that workers publish, by their name in `runs.operations.health.publisher`.
 WORKER_GAUGES = {
     "browser_pages": "Pages open in workers.",
     "browser_sessions": "Named browser sessions open in workers between runs.",

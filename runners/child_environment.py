@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 # What most programs need. The last one marks the processes of a stack, which ends them by it
-# (runs/installation/supervision/watcher.py).
+# (runs/operations/supervision/watcher.py).
 INHERITED = (
     "PATH",
     "HOME",

@@ -4,7 +4,7 @@
     result = await runner_call(call_runner(…))
 
 Counting costs one lock and one addition. The numbers stay in this process until
-`runs.installation.health.publisher` drains them into Redis, where those of all processes are added
+`runs.operations.health.publisher` drains them into Redis, where those of all processes are added
 up. Label values come from fixed vocabularies, never from ids: each value is a series of its own.
 """
 

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from runners.browser.pool.chromium import ChromiumMissing, find_chromium
-from runs.installation.home.redis_server import find_binary
+from runs.operations.home.redis_server import find_binary
 from tests.services import postgres_folder
 
 # Without these, some tests are skipped; the set-up installs them if it may.

@@ -39,7 +39,7 @@ VENDOR = {
         "decisions/foundation/infra/*",
         "runs/queue/*",
     ),
-    "runs/installation/home/pooling.py": ("decisions/foundation/database/*",),
+    "runs/operations/home/pooling.py": ("decisions/foundation/database/*",),
     "decisions/migrations/*": ("decisions/audit/test_append_only_rows.py", "decisions/models/*"),
     "decisions/models/audit.py": ("decisions/admin/test_audit_log.py",),
     "decisions/models/audit_triggers.py": ("decisions/audit/test_triggers.py",),
@@ -49,10 +49,10 @@ VENDOR = {
         "runs/admin/test_run_list.py",
         "runs/admin/test_run_list_filters.py",
     ),
-    "runs/installation/backups/*": ("runs/installation/test_backup.py",),
-    "runs/installation/health/checks.py": ("config/test_health.py",),
-    "runs/installation/home/damage.py": (
-        "runs/installation/health/test_damaged_database.py",
+    "runs/operations/backups/*": ("runs/operations/test_backup.py",),
+    "runs/operations/health/checks.py": ("config/test_health.py",),
+    "runs/operations/home/damage.py": (
+        "runs/operations/health/test_damaged_database.py",
         "e2e/test_command_errors.py",
     ),
     "runs/lifecycle/*": (
@@ -123,7 +123,7 @@ WAITING = (
     "e2e/test_killed_stack_parts.py",
     "faults/*",
     "mcp_server/stdio/*",
-    "runs/installation/supervision/*",
+    "runs/operations/supervision/*",
 )
 
 
@@ -132,8 +132,8 @@ LONG = (
     "config/test_translations.py",
     "contract/test_access_grid.py",
     "runners/workspace/files/test_path_oracle.py",
-    "runs/installation/test_backup.py",
-    "runs/installation/test_demo_first_run.py",
+    "runs/operations/test_backup.py",
+    "runs/operations/test_demo_first_run.py",
     "runs/task_templates/*",
     "test_house_style.py",
     "tooling/test_guards.py",

@@ -23,7 +23,7 @@ from typing import ClassVar, TypeVar
 
 import psycopg
 
-from runs.installation.home.redis_server import find_binary
+from runs.operations.home.redis_server import find_binary
 
 START_TIMEOUT_S = 20.0
 # Debian's administrative programs are not on every user's PATH.

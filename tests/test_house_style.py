@@ -29,7 +29,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runners/browser/pool/runtime.py": "after any error the browser counts as unresponsive",
     "runners/docker_runner/app.py": "the last handler of a call: log the error, return an error id",
     "runs/events/notify.py": "the last handler of a thread: log the error, send the later messages",
-    "runs/installation/health/publisher.py": "the last handler of a thread: log the error, retry",
+    "runs/operations/health/publisher.py": "the last handler of a thread: log the error, retry",
     "runs/journal/claimed_steps.py": "raised again under the lease, where it fails only this run",
     "runs/journal/lease_expiry.py": "log the error: the run fails anyway, without its results",
     "runs/streaming/hub.py": "the last handler of a loop: log the error, start the loop again",

@@ -21,11 +21,11 @@ from django.db import connections
 from decisions.foundation.errors import NotReady
 from decisions.identity.principals import Principal, local_principal
 from mcp_server.protocol.request_context import MessageContext
-from runs.installation.home.errors import StackError
-from runs.installation.home.locks import membership
-from runs.installation.home.paths import home_paths
-from runs.installation.home.start import ensure_stack
-from runs.installation.home.state import StackInfo
+from runs.operations.home.errors import StackError
+from runs.operations.home.locks import membership
+from runs.operations.home.paths import home_paths
+from runs.operations.home.start import ensure_stack
+from runs.operations.home.state import StackInfo
 
 READY_TIMEOUT_S = 40.0  # how long a call waits for the stack, whose start continues afterwards
 CHECK_INTERVAL_S = 3.0  # between two checks of the stack during a call
@@ -117,7 +117,7 @@ class StdioTransport:
 
     def _prepare_home(self) -> Principal:
         # Imported here: Django's migrations load slowly, and the handshake must not wait for them.
-        from runs.installation.home.prepare import prepare_home
+        from runs.operations.home.prepare import prepare_home
 
         prepare_home()
         principal = local_principal()

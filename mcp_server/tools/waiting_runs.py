@@ -14,7 +14,7 @@ from decisions.foundation.errors import InvalidInput
 from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.validation.storable import storable_text
 from mcp_server.tools.registry import McpToolCall
-from runs.installation.home.state import live_info
+from runs.operations.home.state import live_info
 from runs.streaming import long_poll
 from runs.submission.answer import MESSAGE_MAX, answer_run
 

@@ -23,8 +23,8 @@ from runs.admin.change_stream import change_stream_urls
 from runs.admin.runs.columns import done_percent, elapsed_ms, state_pill, template_name
 from runs.admin.statistics_page import statistics_urls
 from runs.admin.waiting_rows import waiting_decisions, waiting_run_rows
-from runs.installation.health.processes import ProcessState, ProcessStatus, list_processes
 from runs.models import ACTIVE, Run, RunStatus, Slot, Worker
+from runs.operations.health.processes import ProcessState, ProcessStatus, list_processes
 from runs.statistics.series import summary
 
 LIVE_MS = 2000

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.foundation.presentation.html import code, moment, pill
-from runs.installation.health.processes import SILENT, ProcessState, status_of
 from runs.models import Worker
+from runs.operations.health.processes import SILENT, ProcessState, status_of
 
 _TONES = {
     ProcessState.RUNNING: "succeeded",

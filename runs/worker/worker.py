@@ -28,13 +28,13 @@ from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser.pool.runtime import count_open_pages
 from runs.execution.engine import Execution
 from runs.failpoints import hit
-from runs.installation.health.publisher import Gauges, Publisher
 from runs.journal import lease_expiry
 from runs.journal.claimed_steps import read_claimed_steps
 from runs.journal.outcome import fail_with_internal_error
 from runs.lifecycle.slots import ensure_slots
 from runs.live import broadcaster
 from runs.models import Run, RunStatus, Worker
+from runs.operations.health.publisher import Gauges, Publisher
 from runs.queue import leases, wakeups
 from runs.queue.dispatch_order import next_run
 from runs.queue.eligibility import serves_some_only

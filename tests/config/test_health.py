@@ -14,8 +14,8 @@ from decisions.audit import backlog, checkpoints
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.models import AuditEntry
-from runs.installation.health.checks import check_audit
 from runs.models import Worker
+from runs.operations.health.checks import check_audit
 from runs.streaming.hub import Hub
 from runs.worker.worker import WorkerProcess
 from tests.support.audit.audit_attacks import attack

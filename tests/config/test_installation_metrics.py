@@ -15,8 +15,8 @@ from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
 from decisions.identity.principals import DEFAULT_SCOPES, SCOPES, Principal
 from decisions.models import Confirmation, Decision
-from runs.installation.health import status as health_status
 from runs.models import Run
+from runs.operations.health import status as health_status
 from runs.queries.totals import fold_totals
 from runs.scheduler.retention import hide_runs
 from runs.submission.services import cancel_run

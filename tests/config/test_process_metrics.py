@@ -14,9 +14,9 @@ from decisions.identity.principals import Principal
 from runners import metrics
 from runners.errors import ModelFailed, ModelUnavailable
 from runners.tools.base import ToolResult
-from runs.installation.health import publisher
+from runs.operations.health import publisher
 from runs.worker.worker import WorkerProcess
-from tests.runs.installation.test_deployment_files import METRIC, expressions
+from tests.runs.operations.test_deployment_files import METRIC, expressions
 from tests.support.rest.metrics_scraping import (
     Samples,
     count_model_turn,

@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from environ import Env
 
 from config.web import networks, public_url
-from runs.installation.health.checks import check_public_url
+from runs.operations.health.checks import check_public_url
 from tests.config.test_settings_defaults import SHARED, read_settings
 
 NAME = "CONTINUITY_OF_A_TEST"

@@ -15,7 +15,7 @@ from django.core.management import CommandError, get_commands
 from django.urls import resolve
 
 from tests.docs.samples import ROOT, documents, name_of, samples, shell_lines
-from tests.runs.installation.test_deployment_files import check_command
+from tests.runs.operations.test_deployment_files import check_command
 
 TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 SERVERS = ("http://127.0.0.1:", "https://continuity.example/")

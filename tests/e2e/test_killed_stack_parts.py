@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runs.installation.home.state import is_up
+from runs.operations.home.state import is_up
 from tests.support.installation.temporary_home import (
     ROOT,
     TemporaryHome,
@@ -116,8 +116,8 @@ def test_a_killed_redis_is_restarted(home: TemporaryHome) -> None:
 def test_two_processes_that_need_a_stack_share_one(home: TemporaryHome) -> None:
     code = (
         "import os, subprocess, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'\n"
-        "from runs.installation.home.locks import membership\n"
-        "from runs.installation.home.start import ensure_stack\n"
+        "from runs.operations.home.locks import membership\n"
+        "from runs.operations.home.start import ensure_stack\n"
         "with membership():\n"
         "    first = ensure_stack()\n"
         "    subprocess.run = None  # the second call starts no process\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from runs.installation.home.locks import membership
-from runs.installation.home.state import is_up
+from runs.operations.home.locks import membership
+from runs.operations.home.state import is_up
 from tests.support.installation.temporary_home import (
     TemporaryHome,
     http_status,

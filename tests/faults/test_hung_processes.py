@@ -8,9 +8,9 @@ import signal
 
 import pytest
 
-from runs.installation.health import processes
-from runs.installation.health.processes import list_processes
-from runs.installation.health.web_probe import describe_web_fault
+from runs.operations.health import processes
+from runs.operations.health.processes import list_processes
+from runs.operations.health.web_probe import describe_web_fault
 from tests.faults.installation import FaultInstallation
 from tests.services import free_port
 

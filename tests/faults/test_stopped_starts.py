@@ -15,7 +15,7 @@ from random import Random
 import psutil
 import pytest
 
-from runs.installation.home.state import is_up
+from runs.operations.home.state import is_up
 from tests.support.installation.temporary_home import (
     RunningCommand,
     TemporaryHome,

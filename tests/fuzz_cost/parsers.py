@@ -44,8 +44,8 @@ from runners.workspace.writing.line_diff import diff_lines
 from runners.workspace.writing.replacement import replace_all
 from runs.agent.output_schema import check_output_schema
 from runs.api import contract
-from runs.installation.backups.manifest import read_manifest
-from runs.installation.home.errors import BackupError
+from runs.operations.backups.manifest import read_manifest
+from runs.operations.home.errors import BackupError
 from runs.search.labels import parse_labels
 from runs.search.terms import words_to_store
 from runs.task_templates.subjects import subject_line

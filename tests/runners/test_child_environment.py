@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from runners.child_environment import INHERITED, child_environment
-from runs.installation.supervision.watcher import MARK
+from runs.operations.supervision.watcher import MARK
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("config", "mcp_server", "runs", "runners", "artifacts", "decisions")
 STARTS = {"run", "Popen", "call", "check_call", "check_output"}
 SECRETS = ("DATABASE_URL", "REDIS_URL", "CONTINUITY_SECRET_KEYS", "CONTINUITY_LLM_API_KEY")
 # `manage.py up`, which needs what the command that starts it has.
-INHERIT_ALL = {"runs/installation/home/start.py", "runs/installation/supervision/background.py"}
+INHERIT_ALL = {"runs/operations/home/start.py", "runs/operations/supervision/background.py"}
 # Where all variables are read: to choose some of them, and for the services of the stack.
-READ_ALL = {"runners/child_environment.py", "runs/installation/supervision/service_definitions.py"}
+READ_ALL = {"runners/child_environment.py", "runs/operations/supervision/service_definitions.py"}
 # Where `NAME_FILE` is read into NAME, in the variables of this process.
 READ_SECRET_FILES = {"config/settings.py", "runners/docker_runner/command_line.py"}
 

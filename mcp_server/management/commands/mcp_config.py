@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs.installation.home.listen import FIRST_PORT
+from runs.operations.home.listen import FIRST_PORT
 
 HINT = (
     "Add this to the MCP configuration of your agent host (often mcp.json or .mcp.json), then"

@@ -22,7 +22,7 @@ from mcp_server.stdio.streams import open_stdio_streams
 from mcp_server.tools.registry import UnknownToolset, check_toolsets
 from runners.targets.local_folder import LocalFolder, is_folder, set_local_folder
 from runners.targets.runner_endpoint import close_connections
-from runs.installation.health.publisher import Publisher
+from runs.operations.health.publisher import Publisher
 
 LAST_PUBLISH_S = 1.5  # hosts kill a server that does not exit soon after they closed stdin
 

@@ -14,7 +14,7 @@ from decisions.identity.principals import LOCAL, ensure_workspace
 from runners.models import ExecutionTarget, TargetKind
 from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import TargetFields, allow_on_target, endpoint_of, put_target
-from runs.installation.home.prepare import prepare_home
+from runs.operations.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

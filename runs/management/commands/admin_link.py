@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand
 
 from decisions.foundation.errors import Refused
 from decisions.identity.one_time_login import create_login_path
-from runs.installation.home.errors import StackError
-from runs.installation.home.prepare import prepare_home
-from runs.installation.home.state import live_info
+from runs.operations.home.errors import StackError
+from runs.operations.home.prepare import prepare_home
+from runs.operations.home.state import live_info
 
 
 class Command(BaseCommand):

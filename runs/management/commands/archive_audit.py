@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from decisions.audit.archive import ArchiveError, archive
 from decisions.audit.record import command_actor
-from runs.installation.home.prepare import prepare_home
 from runs.management.arguments import iso_time
+from runs.operations.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs.installation.backups.create import create_backup, has_artifact_files
-from runs.installation.home.errors import StackError
-from runs.installation.home.prepare import prepare_home
+from runs.operations.backups.create import create_backup, has_artifact_files
+from runs.operations.home.errors import StackError
+from runs.operations.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

@@ -14,7 +14,7 @@ from decisions.authorization.request_lines import request_line
 from decisions.foundation.errors import Refused
 from decisions.foundation.presentation.visible_text import visible
 from decisions.models import Confirmation, ConfirmationStatus
-from runs.installation.home.prepare import prepare_home
+from runs.operations.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

@@ -11,7 +11,7 @@ from decisions.foundation.errors import Refused
 from decisions.identity.authority import CONFIRM, WRITES
 from decisions.identity.principals import LOCAL, create_token
 from decisions.identity.tokens import parse_lifetime
-from runs.installation.home.prepare import prepare_home
+from runs.operations.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

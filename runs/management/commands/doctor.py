@@ -24,9 +24,9 @@ from runners.browser.pool.chromium import (
     wants_sandbox,
 )
 from runners.browser.pool.driver import browser_environment, start_driver
-from runs.installation.health.checks import CheckResult, run_checks
-from runs.installation.home.errors import PoolingNotSet, StackError
-from runs.installation.home.prepare import prepare_home
+from runs.operations.health.checks import CheckResult, run_checks
+from runs.operations.home.errors import PoolingNotSet, StackError
+from runs.operations.home.prepare import prepare_home
 
 PAGE = "<p id=p>0</p><script>p.textContent = [6, 7].reduce((a, b) => a * b)</script>"
 PROOF_TIMEOUT_S = 60

@@ -11,8 +11,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runs.installation.home.paths import HomePaths, home_paths
-from runs.installation.home.state import StackInfo, birth, is_up, stack_info
+from runs.operations.home.paths import HomePaths, home_paths
+from runs.operations.home.state import StackInfo, birth, is_up, stack_info
 
 KILL_AFTER_S = 12.0
 TIMEOUT_S = 25.0

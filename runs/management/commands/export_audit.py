@@ -10,9 +10,9 @@ from decisions.audit.query import export_audit, filter_by_time
 from decisions.audit.record import command_actor
 from decisions.identity.principals import ensure_workspace
 from decisions.models import AuditEntry
-from runs.installation.home.prepare import prepare_home
 from runs.management.arguments import iso_time
 from runs.management.export_file import write_bundle
+from runs.operations.home.prepare import prepare_home
 
 _EQUAL = ("tenant_id", "workspace_id", "action", "actor", "resource_id")
 

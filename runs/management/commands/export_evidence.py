@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from decisions.audit.record import command_actor
 from decisions.foundation.errors import Refused
 from decisions.identity.principals import admin_principal
-from runs.installation.home.prepare import prepare_home
 from runs.management.export_file import write_bundle
 from runs.models import Run
+from runs.operations.home.prepare import prepare_home
 from runs.queries.evidence import export_evidence
 
 

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 from decisions.foundation.presentation.formatting import ago
 from decisions.identity.tokens import EXPIRY_WARNING, token_state
 from decisions.models import Token
-from runs.installation.home.prepare import prepare_home
+from runs.operations.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

@@ -13,9 +13,9 @@ from decisions.foundation.errors import Refused
 from decisions.identity.principals import LOCAL, local_principal
 from decisions.identity.tokens import principal_of_token
 from runners.plugin.pairing.tickets import LIFETIME, create_ticket
-from runs.installation.home.errors import StackError
-from runs.installation.home.prepare import prepare_home
-from runs.installation.home.state import live_info
+from runs.operations.home.errors import StackError
+from runs.operations.home.prepare import prepare_home
+from runs.operations.home.state import live_info
 
 
 class Command(BaseCommand):

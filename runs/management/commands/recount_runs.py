@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runs.installation.home.prepare import prepare_home
+from runs.operations.home.prepare import prepare_home
 from runs.queries.totals import repair_totals
 
 

@@ -14,8 +14,8 @@ from decisions.audit.record import AuditEvent, command_actor, record
 from decisions.foundation.security.sealed_columns import reencrypt
 from decisions.models import Conversation, Decision
 from runners.models import BrowserSession, ExecutionTarget
-from runs.installation.home.prepare import prepare_home
 from runs.models import RunSecret, Webhook
+from runs.operations.home.prepare import prepare_home
 
 ENCRYPTED: tuple[tuple[type[Model], str], ...] = (
     (Decision, "sealed_arguments"),

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from runs.installation.backups.restore import restore_backup
-from runs.installation.home.errors import StackError
+from runs.operations.backups.restore import restore_backup
+from runs.operations.home.errors import StackError
 
 
 class Command(BaseCommand):

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from decisions.audit.sealer import Sealer
-from runs.installation.health.service_heartbeat import ServiceHeartbeat
-from runs.installation.home.prepare import check_pooling
+from runs.operations.health.service_heartbeat import ServiceHeartbeat
+from runs.operations.home.prepare import check_pooling
 from runs.scheduler.jobs import Scheduler
 from runs.scheduler.waiting_emails import Mailer
 from runs.webhooks.deliverer import Deliverer

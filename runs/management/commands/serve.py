@@ -13,17 +13,17 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from runners.plugin.connections.hub import get_plugin_hub
-from runs.installation.health.service_heartbeat import ServiceHeartbeat
-from runs.installation.home.errors import StackError
-from runs.installation.home.listen import FIRST_PORT, listen
-from runs.installation.home.prepare import prepare_home
-from runs.installation.home.safety import refuse_unsafe_start
-from runs.installation.web.connection_limits import (
+from runs.operations.health.service_heartbeat import ServiceHeartbeat
+from runs.operations.home.errors import StackError
+from runs.operations.home.listen import FIRST_PORT, listen
+from runs.operations.home.prepare import prepare_home
+from runs.operations.home.safety import refuse_unsafe_start
+from runs.operations.web.connection_limits import (
     ConnectionLimits,
     WebConfig,
     allow_many_connections,
 )
-from runs.installation.web.http_protocol import LimitedProtocol
+from runs.operations.web.http_protocol import LimitedProtocol
 from runs.streaming.hub import get_hub
 
 GRACEFUL_STOP_S = 3

@@ -9,12 +9,12 @@ from django.core.management.base import BaseCommand
 from django.db import Error
 
 from decisions.foundation.infra.redis import describe_redis_fault
-from runs.installation.health.processes import ProcessState, list_processes
-from runs.installation.health.web_probe import describe_web_fault
-from runs.installation.home.locks import member_pids
-from runs.installation.home.paths import HomePaths, home_paths
-from runs.installation.home.state import ServiceInfo, StackInfo, birth, is_up, stack_info
-from runs.installation.supervision.active_runs import count_active_runs
+from runs.operations.health.processes import ProcessState, list_processes
+from runs.operations.health.web_probe import describe_web_fault
+from runs.operations.home.locks import member_pids
+from runs.operations.home.paths import HomePaths, home_paths
+from runs.operations.home.state import ServiceInfo, StackInfo, birth, is_up, stack_info
+from runs.operations.supervision.active_runs import count_active_runs
 
 DOWN = 3  # the LSB exit code of a service that is not running
 

@@ -12,13 +12,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from runs.installation.home.errors import StackError
-from runs.installation.home.paths import HomePaths, home_paths
-from runs.installation.home.prepare import prepare_home
-from runs.installation.home.state import live_info
-from runs.installation.supervision.background import start_in_background
-from runs.installation.supervision.beginning import StopRequested
-from runs.installation.supervision.foreground import UpOptions, supervise_or_attach
+from runs.operations.home.errors import StackError
+from runs.operations.home.paths import HomePaths, home_paths
+from runs.operations.home.prepare import prepare_home
+from runs.operations.home.state import live_info
+from runs.operations.supervision.background import start_in_background
+from runs.operations.supervision.beginning import StopRequested
+from runs.operations.supervision.foreground import UpOptions, supervise_or_attach
 
 DEMO_TIMEOUT_S = 180.0
 
@@ -98,7 +98,7 @@ def _demo(url: str, *, once: bool) -> bool:
     # Imported here: takes a tenth of a second that only the demo needs.
     from rich.console import Console
 
-    from runs.installation.demo.job import run_demo
+    from runs.operations.demo.job import run_demo
 
     return run_demo(base_url=None if once else url, console=Console(), timeout_s=DEMO_TIMEOUT_S)
 

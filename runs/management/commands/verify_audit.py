@@ -16,7 +16,7 @@ from decisions.audit.verify_bundle import check_bundle, describe_head
 from decisions.foundation.presentation.formatting import duration
 from decisions.foundation.presentation.visible_text import visible
 from decisions.identity.unaudited_rights import list_unaudited_rights
-from runs.installation.home.prepare import prepare_home
+from runs.operations.home.prepare import prepare_home
 
 
 class Command(BaseCommand):

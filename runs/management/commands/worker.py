@@ -13,7 +13,7 @@ from django.db import Error, connection
 from django.utils.module_loading import import_string
 
 from decisions.foundation.infra.ids import new_id
-from runs.installation.home.prepare import check_pooling
+from runs.operations.home.prepare import check_pooling
 from runs.queue.eligibility import unknown_template_names
 from runs.worker.receiver import Receiver
 from runs.worker.worker import WorkerProcess

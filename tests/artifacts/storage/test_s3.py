@@ -29,8 +29,8 @@ from artifacts.storage.blobs import blob_path
 from artifacts.storage.s3 import READ_AHEAD_MAX
 from config.home import artifact_storage
 from decisions.identity.principals import Principal
-from runs.installation.health.checks import check_artifacts
 from runs.models import Run
+from runs.operations.health.checks import check_artifacts
 from tests.support.rest.rest import refusal
 from tests.support.rest.s3_bucket import SECRET, Bucket
 from tests.support.runs.concurrent_calls import at_once

@@ -15,8 +15,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from runs.installation.health.checks import check_audit
-from runs.installation.health.status import describe_audit_fault, read_installation_status
+from runs.operations.health.checks import check_audit
+from runs.operations.health.status import describe_audit_fault, read_installation_status
 
 _FUNCTION, _RETURNS = "CREATE OR REPLACE FUNCTION", "RETURNS trigger LANGUAGE plpgsql AS"
 _EACH = "FOR EACH ROW EXECUTE FUNCTION"

@@ -17,7 +17,7 @@ from decisions.identity.principals import (
 )
 from decisions.identity.tokens import parse_lifetime
 from decisions.models import AuditEntry, Token
-from runs.installation.health.checks import check_confirmers, check_tokens
+from runs.operations.health.checks import check_confirmers, check_tokens
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from environ import Env
 
 from config.llm import llm_settings, max_cost_usd, time_zone, usd_amount
 from runners.llm.base import LlmSettings, Price
-from runs.installation.health.checks import check_llm
-from runs.installation.home.state import StackInfo
+from runs.operations.health.checks import check_llm
+from runs.operations.home.state import StackInfo
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Turn
 
@@ -239,7 +239,7 @@ def test_doctor_reports_that_the_running_stack_has_another_model(
 ) -> None:
     settings.LLM = LlmSettings(model=configured)
     info = StackInfo("running", True, 1, "alive", "http://127.0.0.1:8000", 1.0, model=running)
-    monkeypatch.setattr("runs.installation.health.checks.live_info", lambda at: info)
+    monkeypatch.setattr("runs.operations.health.checks.live_info", lambda at: info)
     finding = check_llm()
     assert (finding.verdict, expected in finding.what) == ("note", True)
     assert finding.recovery

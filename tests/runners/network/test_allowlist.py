@@ -16,7 +16,7 @@ from runners.errors import AddressNotAllowed
 from runners.network.address import check_address
 from runners.network.allowlist import parse_allowed_networks
 from runners.network.egress import EgressDenied, EgressPolicy, is_allowed_for_remote
-from runs.installation.health.checks import check_egress
+from runs.operations.health.checks import check_egress
 from runs.webhooks.deliveries import WebhookResponse
 from runs.webhooks.transport import may_reach, post
 from tests.support.browser.forbidden_server import serve_forbidden

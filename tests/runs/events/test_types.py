@@ -25,7 +25,7 @@ def test_the_docs_list_exactly_the_event_types() -> None:
 
 
 def test_the_demo_shows_only_existing_event_types() -> None:
-    shown = json.loads((ROOT / "runs/installation/demo/pages/data/events.json").read_text())
+    shown = json.loads((ROOT / "runs/operations/demo/pages/data/events.json").read_text())
     assert {row["type"] for row in shown} <= EVENT_TYPES
 
 

@@ -16,8 +16,8 @@ from django.db import connection, transaction
 from django.db.backends.sqlite3.base import SQLiteCursorWrapper
 
 from decisions.identity.principals import Principal
-from runs.installation.health.checks import check_totals
 from runs.models import Run, RunTotal, RunTotalChange
+from runs.operations.health.checks import check_totals
 from runs.queries import totals
 from runs.queries.run_lists import list_runs
 from runs.queries.totals import (

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from decisions.foundation.infra.redis import describe_redis_fault
-from runs.installation.health.checks import check_redis
+from runs.operations.health.checks import check_redis
 from tests.support.installation.broken_redis import KINDS, REFUSED, broken_redis
 from tests.support.rest.rest import json_of, submission
 

@@ -12,12 +12,12 @@ import sys
 import time
 from pathlib import Path
 
-from runs.installation.home.errors import StackError
-from runs.installation.home.locks import try_lock
-from runs.installation.home.paths import HomePaths
-from runs.installation.supervision.beginning import Start
-from runs.installation.supervision.services import Service
-from runs.installation.supervision.supervisor import Supervisor
+from runs.operations.home.errors import StackError
+from runs.operations.home.locks import try_lock
+from runs.operations.home.paths import HomePaths
+from runs.operations.supervision.beginning import Start
+from runs.operations.supervision.services import Service
+from runs.operations.supervision.supervisor import Supervisor
 
 # `worker` starts a child in its own session, as Playwright does with Chromium.
 SERVICES = {

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from runs.installation.home.paths import HomePaths
-from runs.installation.home.state import StackInfo, is_up, stack_info
+from runs.operations.home.paths import HomePaths
+from runs.operations.home.state import StackInfo, is_up, stack_info
 
 ROOT = Path(__file__).parents[3]
 _URL = re.compile(r"http://127\.0\.0\.1:\d+")

@@ -10,12 +10,12 @@ from typing import Any
 
 import uvicorn
 
-from runs.installation.web.connection_limits import (
+from runs.operations.web.connection_limits import (
     ConnectionLimits,
     OpenConnections,
     WebConfig,
 )
-from runs.installation.web.http_protocol import LimitedProtocol
+from runs.operations.web.http_protocol import LimitedProtocol
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from runners import metrics
 from runners.errors import ToolFailed
 from runners.tools.base import ToolResult
-from runs.installation.health import publisher
+from runs.operations.health import publisher
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -11,8 +11,8 @@ import uvicorn
 from django.db import connections
 
 from decisions.foundation.infra import threads
-from runs.installation.home.listen import listen
 from runs.management.commands.serve import WebServer
+from runs.operations.home.listen import listen
 
 TIMEOUT_S = 60.0
 

@@ -21,14 +21,14 @@ from django.test import override_settings
 
 from artifacts.storage.blob_lock import blob_lock
 from decisions.identity.principals import Principal
-from runs.installation.backups import postgresql_dump
-from runs.installation.health.checks import check_pooling
-from runs.installation.home import prepare
-from runs.installation.home.errors import BackupError, PoolingNotSet
-from runs.installation.home.pooling import pools_transactions
 from runs.lifecycle.slots import ensure_slots
 from runs.management.commands.scheduler import Command as Scheduler
 from runs.management.commands.worker import Command as Worker
+from runs.operations.backups import postgresql_dump
+from runs.operations.health.checks import check_pooling
+from runs.operations.home import prepare
+from runs.operations.home.errors import BackupError, PoolingNotSet
+from runs.operations.home.pooling import pools_transactions
 from tests.faults.installation import use_database
 from tests.faults.invariants import broken_invariants
 from tests.services import PGBOUNCER, PgBouncerServer, pgbouncer_server
