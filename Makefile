@@ -44,19 +44,19 @@ faults: setup-tests ## run all tests that kill processes, one at a time, on both
 	@CONTINUITY_TEST_DATABASE=postgresql $(VENV)/python -m pytest -q -m "soak or not soak" tests/faults $(ARGS)
 
 upgrade-trial: setup-tests ## upgrade from the commit OLD to this code under load, and go back (MINUTES=5)
-	@$(VENV)/python -m tests.upgrade_trial --old $(OLD) --minutes $(or $(MINUTES),5)
+	@$(VENV)/python -m tests.trials.upgrade_trial --old $(OLD) --minutes $(or $(MINUTES),5)
 
 fuzz-cost: setup-tests ## search for the inputs that cost each parser the most (ARGS="30 NAME")
-	@$(VENV)/python -m tests.fuzz_cost $(ARGS)
+	@$(VENV)/python -m tests.trials.fuzz_cost $(ARGS)
 
 volume-trial: setup-tests ## time operations with a million runs beside a thousand (RUNS=1000000)
-	@$(VENV)/python -m tests.volume_trial $(or $(RUNS),1000000)
+	@$(VENV)/python -m tests.trials.volume_trial $(or $(RUNS),1000000)
 
 fleet-trial: setup-tests ## run a fleet of compose and the runner on a real Docker engine, by the documented commands
-	@$(VENV)/python -m tests.fleet_trial $(ARGS)
+	@$(VENV)/python -m tests.trials.fleet_trial $(ARGS)
 
 soak: setup-tests ## mixed work under bursts of faults (MINUTES=20 DATABASE=postgresql)
-	@$(VENV)/python -m tests.soak --minutes $(or $(MINUTES),20) --database $(or $(DATABASE),postgresql) $(ARGS)
+	@$(VENV)/python -m tests.trials.soak --minutes $(or $(MINUTES),20) --database $(or $(DATABASE),postgresql) $(ARGS)
 
 guards: setup-tests ## remove each protection of the product once; its test must fail then
 	@$(VENV)/python -m tests.guards $(ARGS)
@@ -88,7 +88,7 @@ hostile-clicks: setup-tests ## click ten thousand times on hostile pages, for at
 	@$(VENV)/python -m tests.benchmarks.hostile_clicks $(ARGS)
 
 agent-bench: setup-tests ## run forty agent tasks with the configured model, or ARGS="--model scripted"
-	@$(VENV)/python -m tests.agent_bench $(ARGS)
+	@$(VENV)/python -m tests.trials.agent_bench $(ARGS)
 
 doctor: setup ## check every part of this installation
 	@$(VENV)/python manage.py doctor

@@ -137,7 +137,7 @@ LONG = (
     "runs/task_templates/*",
     "test_house_style.py",
     "tooling/test_guards.py",
-    "volume_trial/*",
+    "trials/volume_trial/*",
 )
 
 
