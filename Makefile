@@ -81,7 +81,7 @@ fix: setup-tests ## fix style errors and format the code
 bench: setup-tests ## run the benchmarks; each prints one line of JSON
 	@for name in $(BENCHMARKS); do $(VENV)/python -m tests.benchmarks.$$name || exit 1; done
 
-extension: setup ## copy the page scripts into the browser extension and pack it (ORIGIN=https://… also pairs from there)
+extension: setup ## generate the page scripts of the browser extension and pack it (ORIGIN=https://… also pairs from there)
 	@$(VENV)/python manage.py pack_extension --out $(or $(OUT),.venv/continuity-extension.zip) $(addprefix --origin ,$(ORIGIN))
 
 hostile-clicks: setup-tests ## click ten thousand times on hostile pages, for at most 40 minutes, or ARGS="--moves 500"

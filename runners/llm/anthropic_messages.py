@@ -11,8 +11,8 @@ import anthropic
 import httpx2
 
 from runners.llm.base import NO_KEY, Delta, LlmSettings, Message, Stop, ToolSpec
+from runners.llm.provider import TurnEnd, TurnRequest
 from runners.llm.provider_errors import classify_error
-from runners.llm.stream_events import TurnEnd, TurnRequest
 from runners.llm.tool_calls import ToolCallAssembler, token_count
 
 _DEFAULT_URL = "https://api.anthropic.com"

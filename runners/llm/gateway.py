@@ -20,7 +20,7 @@ from runners.llm.base import (
     ToolSpec,
     Usage,
 )
-from runners.llm.stream_events import Provider, ServerBusy, StreamCut, TurnEnd, TurnRequest
+from runners.llm.provider import Provider, ServerBusy, StreamCut, TurnEnd, TurnRequest
 from runners.llm.tool_calls import MAX_TEXT
 
 MAX_ATTEMPTS = 4  # of a turn while the server is busy

@@ -15,8 +15,8 @@ import openai
 import orjson
 
 from runners.llm.base import NO_KEY, Delta, Image, LlmSettings, Message, Stop, ToolSpec
+from runners.llm.provider import TurnEnd, TurnRequest
 from runners.llm.provider_errors import classify_error
-from runners.llm.stream_events import TurnEnd, TurnRequest
 from runners.llm.tool_calls import ToolCallAssembler, token_count
 
 _STOPS: Mapping[str, Stop] = {"length": "length", "content_filter": "refusal"}

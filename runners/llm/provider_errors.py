@@ -14,7 +14,7 @@ import httpx2
 
 from runners.errors import ModelRefused, ModelUnavailable, ToolFailed
 from runners.llm.base import LlmSettings
-from runners.llm.stream_events import ServerBusy, StreamCut
+from runners.llm.provider import ServerBusy, StreamCut
 
 _BUSY = frozenset({408, 409, 425, 429})
 MAX_RETRY_AFTER_S = 30 * 86_400.0  # a longer requested wait is treated as this

@@ -11,7 +11,7 @@ import orjson
 
 from runners.json_values import has_too_many_values
 from runners.llm.base import LlmCall
-from runners.llm.stream_events import StreamCut
+from runners.llm.provider import StreamCut
 
 MAX_CALLS = 64  # made per turn; later calls are reported as invalid
 MAX_RECEIVED = 512  # calls per turn, after which the stream is aborted

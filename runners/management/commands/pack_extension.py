@@ -1,4 +1,4 @@
-"""Copy the page scripts into the browser extension, and pack it."""
+"""Generate the page scripts of the browser extension, and pack it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from django.core.management.base import BaseCommand, CommandError
 from runners.browser.page_scripts import extension_scripts
 from runners.plugin.package import FOLDER, pack_extension
 
-PAGE_SCRIPTS = FOLDER / "page"
+GENERATED = FOLDER / "generated"
 
 
 class Command(BaseCommand):
     """Write the extension's zip file."""
 
-    help = "Copy the page scripts into the browser extension, and pack it into a zip file."
+    help = "Generate the page scripts of the browser extension, and pack it into a zip file."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Write the scripts, then the zip file."""
         for name, script in extension_scripts().items():
-            (PAGE_SCRIPTS / name).write_text(script, encoding="utf-8")
+            (GENERATED / name).write_text(script, encoding="utf-8")
         try:
             packed = pack_extension(options["origin"])
         except ValueError as error:

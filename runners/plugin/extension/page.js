@@ -1,4 +1,4 @@
-// Call the page scripts (page/*.js), which are those of the worker's own browser, in the isolated world of this extension.
+// Call the page scripts (generated/*.js), which are those of the worker's own browser, in the isolated world of this extension.
 //
 // They are injected into a document with the first call there. Where Chrome does not let an extension inject, as in an
 // empty page, they run in an isolated world of the debugger instead.
@@ -69,7 +69,7 @@ export class Pages {
     runtime.onMessage.addListener((message, sender, answer) => this._receive(message, sender, answer));
   }
 
-  // Call a function of page/*.js in a tab's document; `msLeft` is called again and again, so that it can change.
+  // Call a function of generated/*.js in a tab's document; `msLeft` is called again and again, so that it can change.
   async call(tab, name, given, msLeft) {
     return this._race(tab, this._call(tab, name, given), msLeft);
   }
@@ -126,7 +126,7 @@ export class Pages {
       if (answer === null || answer === undefined) throw new ContextLost("the document was replaced during the call");
       if ("value" in answer) return answer.value ?? null;
       if ("failure" in answer) throw new Error(`page script: ${answer.failure}`);
-      await this._inject(tab, { files: [`page/${FILES[name]}.js`] });
+      await this._inject(tab, { files: [`generated/${FILES[name]}.js`] });
     }
     throw new ContextLost("the page keeps navigating to other documents");
   }
@@ -199,7 +199,7 @@ export class Pages {
       const contextId = world.executionContextId;
       const { result } = await this.cdp.send(tab.id, "Runtime.evaluate", { expression: `"${name}" in globalThis`, contextId });
       if (!result.value) {
-        const script = await (await fetch(chrome.runtime.getURL(`page/${FILES[name]}.js`))).text();
+        const script = await (await fetch(chrome.runtime.getURL(`generated/${FILES[name]}.js`))).text();
         const expression = `globalThis.continuityToken = ${JSON.stringify(await this.token)}; ${script}`;
         await this.cdp.send(tab.id, "Runtime.evaluate", { expression, contextId });
       }

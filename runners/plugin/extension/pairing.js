@@ -2,7 +2,7 @@
 //
 // A web page can only propose a pairing. It is kept until the person confirms it on the options page, which shows the
 // server's address.
-import { tasksShown } from "./task_ui.js";
+import { tasksShown } from "./takeover/person_input.js";
 
 const PROPOSAL = "pairingProposal";
 const TICKET = /^plt_[\w-]{8,200}$/;
@@ -10,7 +10,7 @@ const TICKET = /^plt_[\w-]{8,200}$/;
 let connection = null;
 let ui = null;
 
-// Start with the connection and the task_ui of the service worker; listeners are registered before this returns.
+// Start with the connection and the PersonInput of the service worker; listeners are registered before this returns.
 export function start(modules) {
   ({ connection, ui } = modules);
   chrome.runtime.onMessageExternal.addListener((message, sender, answer) => answering(propose(message, sender), answer));

@@ -9,7 +9,7 @@ import { Pages } from "./page.js";
 import * as pairing from "./pairing.js";
 import { StateSync } from "./state_sync.js";
 import { preparation, sessionToken } from "./tab/preparation.js";
-import * as taskUi from "./task_ui.js";
+import * as personInput from "./takeover/person_input.js";
 import { Tasks } from "./tasks.js";
 
 const RECONNECT_ALARM = "reconnect";
@@ -22,22 +22,22 @@ const tasks = new Tasks({ cdp });
 cdp.prepare = preparation({ tabOf: (tabId) => tasks.tab(tabId), token, send: (...command) => cdp.send(...command) });
 const isOwn = (url) => ownPages(connection.ownOrigins)(url);
 const pages = new Pages({ cdp, token });
-const runner = new ActionRunner({ connection, records: new ActionRecords(), tasks, cdp, pages, ui: taskUi, isOwn });
+const runner = new ActionRunner({ connection, records: new ActionRecords(), tasks, cdp, pages, ui: personInput, isOwn });
 new StateSync({ connection });
-const ui = taskUi.start({ connection, tasks });
+const ui = personInput.start({ connection, tasks });
 pairing.start({ connection, ui });
 
-tasks.isTakenOver = taskUi.isTakenOver;
+tasks.isTakenOver = personInput.isTakenOver;
 tasks.isWorking = (taskId) => runner.running.has(taskId);
 tasks.restoreSessions();
-tasks.onTabAdded = taskUi.tabAdded;
-tasks.onTabsLeft = taskUi.tabsLeft;
-cdp.onDetach(taskUi.debuggerDetached);
+tasks.onTabAdded = personInput.tabAdded;
+tasks.onTabsLeft = personInput.tabsLeft;
+cdp.onDetach(personInput.debuggerDetached);
 
 connection.on("task_status", async (message) => {
   const { taskId, status, title } = message;
   await tasks.ready;
-  taskUi.taskStatus(message);
+  personInput.taskStatus(message);
   await tasks.setStatus(taskId, status, title);
   tasks.rest(taskId);
 });

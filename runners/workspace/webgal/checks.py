@@ -9,12 +9,12 @@ from itertools import chain, islice
 from runners.workspace.errors import LintFailed, TooLarge
 from runners.workspace.webgal.commands import check_commands
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText
-from runners.workspace.webgal.grammar import Statement, statements
 from runners.workspace.webgal.labels import check_labels
+from runners.workspace.webgal.parser import Statement, statements
 from runners.workspace.webgal.project import Project
 from runners.workspace.webgal.resources import check_resources
 from runners.workspace.webgal.style import check_style
-from runners.workspace.webgal.syntax import check_syntax
+from runners.workspace.webgal.syntax_checks import check_syntax
 
 MAX_LINES = 100_000  # of one script
 MAX_DIAGNOSTICS = 20_000  # of one script; a text with more is not a WebGAL script

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText, truncated
-from runners.workspace.webgal.grammar import COMMANDS, NEWER_COMMANDS, Statement
 from runners.workspace.webgal.nearest import MAX_COMPARED_LENGTH, closest, fold_all
+from runners.workspace.webgal.parser import COMMANDS, NEWER_COMMANDS, Statement
 from runners.workspace.webgal.project import Project
 
 _WORD = re.compile(r"[a-z][A-Za-z0-9_]*")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText, truncated
-from runners.workspace.webgal.grammar import BLANKS, Statement, split_options
 from runners.workspace.webgal.nearest import closest, fold_all
+from runners.workspace.webgal.parser import BLANKS, Statement, split_options
 from runners.workspace.webgal.project import Project
 from runners.workspace.webgal.resources import is_dynamic
 

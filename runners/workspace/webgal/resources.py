@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText, truncated
-from runners.workspace.webgal.grammar import BLANKS, Statement, split_options
 from runners.workspace.webgal.nearest import closest, fold, fold_all
+from runners.workspace.webgal.parser import BLANKS, Statement, split_options
 from runners.workspace.webgal.project import Project
 
 # The folders of each kind of file; messages name the first one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText
-from runners.workspace.webgal.grammar import BLANKS, Statement, is_continuation, split_lines
+from runners.workspace.webgal.parser import BLANKS, Statement, is_continuation, split_lines
 
 
 def check_style(text: str, statements: Sequence[Statement]) -> Iterator[Diagnostic]:

@@ -19,7 +19,7 @@ from runners.llm.anthropic_messages import AnthropicMessages
 from runners.llm.base import Delta, Done, LlmCall, LlmSettings, Message, Part, Restarted, ToolSpec
 from runners.llm.gateway import Gateway
 from runners.llm.openai_compatible import OpenAiCompatible
-from runners.llm.stream_events import StreamCut, TurnEnd, TurnRequest
+from runners.llm.provider import StreamCut, TurnEnd, TurnRequest
 from tests.support.agent.model_turns import Call, Turn, anthropic_stream, openai_stream
 
 Name = Literal["openai", "anthropic"]

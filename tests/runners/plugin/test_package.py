@@ -19,7 +19,8 @@ def unpacked(data: bytes) -> zipfile.ZipFile:
 
 def test_the_extension_has_the_page_scripts_of_the_workers_browser() -> None:
     """If this fails, run `make extension`."""
-    found = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / "page").iterdir()}
+    generated = (FOLDER / "generated").iterdir()
+    found = {path.name: path.read_text(encoding="utf-8") for path in generated}
     assert found == extension_scripts()
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runners.workspace.webgal.grammar import Statement, Value
+from runners.workspace.webgal.parser import Statement, Value
 
 VERSION = "4.5.18"
 DATA = Path(__file__).parents[2] / "data" / "webgal"

@@ -1,4 +1,4 @@
-// Input on an element: what the page says before and after it (page/act.js).
+// Input on an element: what the page says before and after it (generated/act.js).
 import { ActionFailed, ContextLost, elementNotFound, NavigatedAway } from "../failures.js";
 import { nextPress } from "../takeover/frame_ports.js";
 import { elementChanged } from "./locator.js";

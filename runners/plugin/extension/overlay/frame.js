@@ -29,7 +29,7 @@
       const isOwn = (event) => Boolean(this.overlay?.host) && event.target === this.overlay.host;
       this.watch = new globalThis.ContinuityInputWatch({ report: (event) => this.send({ type: "input", ...event }), isOwn });
       this.overlay = window === window.top ? this.newOverlay() : null;
-      // Called by page/act.js with whether a press hit its element, before the page can navigate because of it; null: no press.
+      // Called by generated/act.js with whether a press hit its element, before the page can navigate because of it; null: no press.
       globalThis.continuityReport = (isHit) => isHit !== null && this.send({ type: "pressed", isHit });
       this.isLossKnown = false;
       this.observer = new MutationObserver(() => this.restore());
@@ -83,7 +83,7 @@
       this.isTask = message.state !== "idle";
       if (this.isTask && message.taskId !== this.taskId) this.beginTask(message.taskId);
       this.watch.set(message.watch);
-      globalThis.continuityWithholds = Boolean(message.isWithheld); // page/frame_input.js
+      globalThis.continuityWithholds = Boolean(message.isWithheld); // generated/frame_input.js
       this.overlay?.show(message);
       this.observer.disconnect();
       if (this.isTask) this.observe();

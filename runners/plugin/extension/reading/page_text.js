@@ -17,7 +17,7 @@ const UNSETTLED = {
   moving: "The page kept navigating to other documents and was read as it was.",
 };
 
-// Returns the page of page/read.js with `warnings`; `end` is a time of performance.now().
+// Returns the page of generated/read.js with `warnings`; `end` is a time of performance.now().
 export async function readPage(context, maxContentLength, end) {
   const { tab } = context;
   const parseBy = Math.min(now() + PARSE_MS, end);

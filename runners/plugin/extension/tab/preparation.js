@@ -22,7 +22,7 @@ export function preparation({ tabOf, token, send }) {
 
 // The script that counts a page's requests and timers while it loads. It runs in the page's own world.
 async function activityScript(token) {
-  const response = await fetch(chrome.runtime.getURL("page/activity.js"));
+  const response = await fetch(chrome.runtime.getURL("generated/activity.js"));
   return (await response.text()).replaceAll("__TOKEN__", await token);
 }
 

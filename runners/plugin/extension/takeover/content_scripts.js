@@ -2,7 +2,7 @@
 // a document; a frame that is in no task's tab does nothing (overlay/frame.js).
 const ID = "overlay";
 // The watch listens before a frame withholds input: it reports what is withheld.
-export const FILES = ["overlay/input_watch.js", "overlay/overlay.js", "overlay/frame.js", "page/first_listeners.js", "page/frame_input.js"];
+export const FILES = ["overlay/input_watch.js", "overlay/overlay.js", "overlay/frame.js", "generated/first_listeners.js", "generated/frame_input.js"];
 
 // Register them for the documents to come. Registering them twice changes nothing.
 export async function registerContentScripts() {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.workspace.webgal.grammar import COMMANDS
+from runners.workspace.webgal.parser import COMMANDS
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.workspace.webgal import diagnostics, diagnostics_of_kind, game_with
 

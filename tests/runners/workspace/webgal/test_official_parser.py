@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from runners.workspace.webgal.grammar import COMMANDS, parse
+from runners.workspace.webgal.parser import COMMANDS, parse
 from tests.support.workspace.webgal_official import (
     EXPECTED,
     Compared,

@@ -8,7 +8,7 @@ import math
 
 import pytest
 
-from runners.workspace.webgal.grammar import Option, dropped_line, parse, split_options
+from runners.workspace.webgal.parser import Option, dropped_line, parse, split_options
 from tests.support.workspace.webgal_official import EXPECTED, comparable, corpus, is_placeholder
 
 SCENES = corpus()

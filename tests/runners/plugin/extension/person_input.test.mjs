@@ -5,7 +5,7 @@ const shown = {};
 const chromeAction = Object.fromEntries(["BadgeText", "BadgeBackgroundColor", "BadgeTextColor", "Title"].map((name) =>
   [`set${name}`, (values) => Object.assign(shown, values)]));
 globalThis.chrome = { action: chromeAction, i18n: { getMessage: (name) => name } };
-const { TaskUi } = await import("../../../../runners/plugin/extension/task_ui.js");
+const { PersonInput } = await import("../../../../runners/plugin/extension/takeover/person_input.js");
 const { addPort } = await import("../../../../runners/plugin/extension/takeover/frame_ports.js");
 
 const [TASK, TAB] = ["task_1", 7];
@@ -19,7 +19,7 @@ function worked({ frameId = 0, isTaken = false } = {}) {
   };
   const closing = [];
   const port = { sender: { tab: { id: TAB }, frameId }, postMessage: () => {}, onDisconnect: { addListener: (listener) => closing.push(listener) } };
-  const ui = new TaskUi({ connection: {}, tasks: { ready: Promise.resolve(), taskOf: () => TASK }, control });
+  const ui = new PersonInput({ connection: {}, tasks: { ready: Promise.resolve(), taskOf: () => TASK }, control });
   ui.connectionStatus = { isPaired: true, isConnected: true };
   addPort(port);
   const lose = async (isKnown) => {

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText
-from runners.workspace.webgal.grammar import Statement, dropped_line, split_lines
+from runners.workspace.webgal.parser import Statement, dropped_line, split_lines
 
 _JSON_CONTENT = frozenset({"setTransform", "setTempAnimation"})
 _JSON_ARGUMENT = frozenset({"changeBg", "changeFigure"})

@@ -1,16 +1,16 @@
 // What a person sees of the tasks in this browser, and takes over: the service worker's side of overlay/, popup/ and the
 // badge of the toolbar button.
-import { showBadge } from "./takeover/badge.js";
-import { within } from "./clock.js";
-import { injectContentScripts, registerContentScripts, unregisterContentScripts } from "./takeover/content_scripts.js";
-import { consume, forget } from "./expected_input.js";
-import { addPort, askFrames, isTopFrame, portsOf, receiveAnswer, receivePress, removePort, tabsWithPorts, tell, tellFrames } from "./takeover/frame_ports.js";
-import { PointerMoves } from "./takeover/pointer_moves.js";
-import { TaskControl } from "./takeover/task_control.js";
-import { waitTexts } from "./takeover/wait_texts.js";
-import { isOfFrame } from "./takeover/watched_pages.js";
+import { showBadge } from "./badge.js";
+import { within } from "../clock.js";
+import { injectContentScripts, registerContentScripts, unregisterContentScripts } from "./content_scripts.js";
+import { consume, forget } from "../expected_input.js";
+import { addPort, askFrames, isTopFrame, portsOf, receiveAnswer, receivePress, removePort, tabsWithPorts, tell, tellFrames } from "./frame_ports.js";
+import { PointerMoves } from "./pointer_moves.js";
+import { TaskControl } from "./task_control.js";
+import { waitTexts } from "./wait_texts.js";
+import { isOfFrame } from "./watched_pages.js";
 
-export { requireWatch } from "./takeover/watched_pages.js";
+export { requireWatch } from "./watched_pages.js";
 
 const FRAME_MS = 500; // a page that hangs does not answer
 const CANCELED = "canceled_by_user"; // the button of the banner that names the extension as the debugger of the browser
@@ -20,7 +20,7 @@ let ui = null;
 // Start with the modules of the service worker; listeners are registered before this returns. `tasks.taskOf(tabId)` and
 // `tasks.tabsOf(taskId)` may return promises.
 export function start({ connection, tasks }) {
-  ui = new TaskUi({ connection, tasks });
+  ui = new PersonInput({ connection, tasks });
   ui.listen();
   return ui;
 }
@@ -55,7 +55,7 @@ export async function withholdFrames(tabId, isWithheld) {
   if (isWithheld) await within(FRAME_MS, asking).catch(() => {});
 }
 
-export class TaskUi {
+export class PersonInput {
   constructor({ connection, tasks, control }) {
     Object.assign(this, { connection, tasks });
     this.control = control ?? new TaskControl({ connection, onChange: (taskId) => this.changed(taskId) });
