@@ -69,7 +69,7 @@ def _chunk(row: Artifact, offset: int, limit: int) -> dict[str, Any]:
 
 
 def is_text(mime_type: str) -> bool:
-    """Tell whether chunks of this media type are returned as text."""
+    """Return whether chunks of this media type are returned as text."""
     bare = mime_type.partition(";")[0].strip().lower()
     return bare.startswith("text/") or bare in _TEXT_TYPES or bare.endswith(("+json", "+xml"))
 

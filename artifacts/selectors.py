@@ -54,7 +54,7 @@ def _available(row: Artifact | None, not_found: str) -> Artifact:
 
 
 def is_expired(row: Artifact) -> bool:
-    """Tell whether the time to live is over, also while the bytes are not deleted yet."""
+    """Return whether the time to live is over, also while the bytes are not deleted yet."""
     return row.expired_at is not None or (
         row.expires_at is not None and row.expires_at <= datetime.now(UTC)
     )

@@ -17,8 +17,8 @@ def _least_values(raw: bytes) -> int:
 
 
 def has_too_many_values(raw: bytes, limit: int) -> bool:
-    """Tell whether JSON has more values than a limit, field names not counted. True is certain; the
-    result can be False for JSON with up to twice as many.
+    """Return whether JSON has more values than a limit, field names not counted. True is certain;
+    the result can be False for JSON with up to twice as many.
     """
     if _least_values(raw) <= limit:
         return False

@@ -64,7 +64,7 @@ class BrowserChoice:
 
 
 def is_own_browser(target_id: str | None) -> bool:
-    """Tell whether a target id names a browser that a person paired, or any of the caller's."""
+    """Return whether a target id names a browser that a person paired, or any of the caller's."""
     return target_id is not None and (target_id == ANY_OWN or target_id.startswith(ID_PREFIX))
 
 

@@ -70,7 +70,7 @@ def empty_after_each_test() -> None:
 
 
 def _is_old() -> bool:
-    """Tell whether the product would close the connection during a test of three minutes."""
+    """Return whether the product would close the connection during a test of three minutes."""
     return connection.close_at is not None and connection.close_at < time.monotonic() + 180
 
 

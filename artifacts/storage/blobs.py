@@ -62,7 +62,7 @@ def list_old_files() -> Iterator[str]:
 
 
 def delete_file(path: str) -> bool:
-    """Delete a path of `list_old_files` unless a writer used it since; tell whether it did."""
+    """Delete a path of `list_old_files` unless a writer used it since; return whether it did."""
     return blob_storage().delete_if_older(path, before=datetime.now(UTC) - GRACE_PERIOD)
 
 

@@ -40,7 +40,7 @@ class BlobStorage(Protocol):
         """Delete a file; a missing file is no error."""
 
     def delete_if_older(self, name: str, *, before: datetime) -> bool:
-        """Delete a file that was neither written nor put since `before`; tell whether it was."""
+        """Delete a file that was neither written nor put since `before`; return whether it was."""
 
     def list_before(self, before: datetime) -> Iterator[str]:
         """Yield the names of files that were neither written nor put since `before`."""
@@ -106,7 +106,7 @@ class BlobFileStorage(FileSystemStorage):
             return False
 
     def delete_if_older(self, name: str, *, before: datetime) -> bool:
-        """Delete a file that was not touched since `before`; tell whether it was deleted.
+        """Delete a file that was not touched since `before`; return whether it was deleted.
 
         It is renamed first: an earlier touch shows in its time, and a later writer does not find
         the file and writes it again.

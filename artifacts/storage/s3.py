@@ -212,7 +212,7 @@ class BlobS3Storage(S3Storage):
             self.client.delete_object(**self._at(name))
 
     def delete_if_older(self, name: str, *, before: datetime) -> bool:
-        """Delete an object written before that time; tell whether it was deleted."""
+        """Delete an object written before that time; return whether it was deleted."""
         with blob_lock(name, shared=False):
             try:
                 if self._head(name)["LastModified"] >= before:

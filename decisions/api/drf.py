@@ -44,7 +44,7 @@ def bearer_token(request: HttpRequest | Request) -> str | None:
 
 
 def is_local_call(request: HttpRequest | Request) -> bool:
-    """Tell whether the call came from this machine and through no proxy."""
+    """Return whether the call came from this machine and through no proxy."""
     forwarded = any(
         name == "HTTP_FORWARDED" or name.startswith("HTTP_X_FORWARDED") for name in request.META
     )

@@ -9,7 +9,7 @@ from django.utils.http import is_same_domain
 
 
 def is_allowed_origin(origin: str, host: str) -> bool:
-    """Tell whether pages of an origin may call this server.
+    """Return whether pages of an origin may call this server.
 
     Args:
         origin: the request's Origin header; clients that are not pages send none.

@@ -20,7 +20,7 @@ class CallCounter:
         self._redis = SharedRedis("calls are not throttled")
 
     def exceeds(self, name: str, *, limit: int) -> bool:
-        """Count one call and tell whether there were more than `limit` in this second (one round
+        """Count one call and return whether there were more than `limit` in this second (one round
         trip).
         """
         key = f"{settings.REDIS_PREFIX}calls:{name}:{int(time.time())}"

@@ -122,7 +122,7 @@ class ApiView(APIView):
             return self.handle_exception(error)
 
     def _should_audit(self, refusal: Refused) -> bool:
-        """Tell whether this refusal of an authenticated caller needs an audit row."""
+        """Return whether this refusal of an authenticated caller needs an audit row."""
         if refusal.is_recorded or not self.audits_refusals:
             return False
         # By the scope, not the method: some POST calls only read.

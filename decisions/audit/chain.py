@@ -85,14 +85,14 @@ def seals_after(
 
 
 def is_our_link(position: Any, entry_id: Any, entry_mac: Any, prev: Any, hashed: Any) -> bool:
-    """Tell whether the sealer wrote this link with exactly these values."""
+    """Return whether the sealer wrote this link with exactly these values."""
     return isinstance(hashed, str) and mac_matches(
         _PURPOSE, _message(prev, position, entry_id, entry_mac), hashed
     )
 
 
 def is_seal_of(seal: StoredSeal, row: StoredRow) -> bool:
-    """Tell whether the sealer wrote this seal for this row, which it has the id of."""
+    """Return whether the sealer wrote this seal for this row, which it has the id of."""
     return seal.mac == row.mac and is_our_link(*seal)
 
 

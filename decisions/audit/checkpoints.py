@@ -84,7 +84,7 @@ def _locked() -> Iterator[Path]:
 
 
 def has_newest_checkpoint() -> bool:
-    """Tell whether there is a newest checkpoint that is signed; waits for who replaces it.
+    """Return whether there is a newest checkpoint that is signed; waits for who replaces it.
 
     Raises:
         OSError: CONTINUITY_HOME cannot be written.
@@ -124,13 +124,13 @@ def _save_head(folder: Path, head: ChainHead, *, next_id: int | None) -> None:
 
 
 def _is_due(past: Path) -> bool:
-    """Tell whether a past checkpoint has to be added; the clock may have been set back."""
+    """Return whether a past checkpoint has to be added; the clock may have been set back."""
     return not past.exists() or not 0 <= time.time() - past.stat().st_mtime < CHECKPOINT_EVERY_S
 
 
 def is_in_chain(checkpoint: Checkpoint, cut: Cut | None) -> bool:
-    """Tell whether the chain has exactly the checkpoint's link, or had a link at its position that
-    is archived: of the archived part, only the last link is known.
+    """Return whether the chain has exactly the checkpoint's link, or had a link at its position
+    that is archived: of the archived part, only the last link is known.
 
     A checkpoint of the archived part that was saved after the archive was made is of another chain:
     one that a restore has shortened, so that its rows were replaced.

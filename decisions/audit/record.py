@@ -117,7 +117,7 @@ def record_all(events: Sequence[AuditEvent]) -> None:
 
 
 def is_genuine(entry: AuditEntry) -> bool:
-    """Tell whether the row is unchanged since `record` wrote it.
+    """Return whether the row is unchanged since `record` wrote it.
 
     For rows that Django could read; `decisions.audit.stored` checks the stored text.
     """
@@ -130,12 +130,12 @@ def is_genuine(entry: AuditEntry) -> bool:
 
 
 def is_mac_of(message: bytes, given: str) -> bool:
-    """Tell whether `given` is the MAC of a row with these canonical bytes."""
+    """Return whether `given` is the MAC of a row with these canonical bytes."""
     return mac_matches(_PURPOSE, message, given)
 
 
 def is_access_refusal(refusal: Refused, *, reads: bool) -> bool:
-    """Tell whether a refusal belongs in the audit log: a missing right, or for a call that writes
+    """Return whether a refusal belongs in the audit log: a missing right, or for a call that writes
     also a resource that the caller cannot see.
     """
     return isinstance(refusal, Forbidden) or (not reads and isinstance(refusal, NotFound))

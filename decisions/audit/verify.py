@@ -179,7 +179,7 @@ def _check_span(
 
 
 def _is_within(gaps: set[tuple[int, int]], first: int, last: int) -> bool:
-    """Tell whether these missing positions are an accepted gap, or the part of it in one span."""
+    """Return whether these missing positions are an accepted gap, or the part of it in one span."""
     return any(start <= first and last <= end for start, end in gaps)
 
 

@@ -215,7 +215,7 @@ def _denied_if_hidden(call: ToolCallRequest, authorization: Authorization) -> Au
 
 
 def _needs_no_second_person(call: ToolCallRequest) -> bool:
-    """Tell whether the caller of a direct call is a person who may confirm."""
+    """Return whether the caller of a direct call is a person who may confirm."""
     return call.run_id is None and call.principal_id.startswith(ADMIN)
 
 
@@ -245,7 +245,7 @@ def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization
 
 
 def _is_forged(confirmation: Confirmation, call: ToolCallRequest) -> bool:
-    """Tell whether it says that a call was confirmed, and no person confirmed it to this caller.
+    """Return whether it says that a call was confirmed, and no person confirmed it to this caller.
     An answer that an older version recorded has no MAC and counts as forged.
     """
     if confirmation.status != ConfirmationStatus.CONFIRMED:
@@ -396,7 +396,7 @@ def _authorize_direct(call: ToolCallRequest) -> Authorization:
 
 
 def _has_lapsed(approval: Confirmation) -> bool:
-    """Tell whether the caller did not repeat an approved direct call within CONFIRM_TTL_S.
+    """Return whether the caller did not repeat an approved direct call within CONFIRM_TTL_S.
 
     A suspended run needs no such limit: it resumes by itself.
     """

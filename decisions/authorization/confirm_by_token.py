@@ -126,7 +126,7 @@ def _confirm_by_scope(
 
 
 def _may_answer(principal: Principal, decision: Decision) -> bool:
-    """Tell whether the credential may try; `confirm` refuses and records one's own request."""
+    """Return whether the credential may try; `confirm` refuses and records one's own request."""
     return decision.principal_id == principal.id or may_confirm(principal, decision)
 
 

@@ -23,7 +23,7 @@ def confirmation_link(confirmation: Confirmation) -> str:
 
 
 def is_signed(confirmation_id: str, signature: str) -> bool:
-    """Tell whether a link's signature is valid, in constant time."""
+    """Return whether a link's signature is valid, in constant time."""
     return mac_matches(_PURPOSE, confirmation_id.encode(), signature)
 
 
@@ -41,5 +41,5 @@ def sign_in_link(decision_id: int | str, address: str) -> str | None:
 
 
 def is_signed_for_operators(confirmation_id: str, signature: str) -> bool:
-    """Tell whether a signature is that of `sign_in_link`, in constant time."""
+    """Return whether a signature is that of `sign_in_link`, in constant time."""
     return mac_matches(_SIGN_IN_PURPOSE, confirmation_id.encode(), signature)

@@ -363,8 +363,8 @@ def _record(confirmation: Confirmation, action: str, actor: str, **details: Any)
 
 
 def was_approved(decision_id: int, *, digests: Collection[str], principal_id: str) -> bool:
-    """Tell whether a person confirmed exactly this direct call of this caller, and it was started.
-    A confirmation by its status alone, without a genuine answer, does not count.
+    """Return whether a person confirmed exactly this direct call of this caller, and it was
+    started. A confirmation by its status alone, without a genuine answer, does not count.
 
     Args:
         digests: the call's digest under each configured key.

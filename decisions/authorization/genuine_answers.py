@@ -42,7 +42,7 @@ def answer_mac(confirmation: Confirmation, answer: Answer) -> str:
 
 
 def is_confirmed(confirmation: Confirmation) -> bool:
-    """Tell whether a person confirmed it: by its status, and by the MAC of exactly this answer."""
+    """Return whether a person confirmed it, by its status and by the MAC of exactly this answer."""
     if confirmation.status != ConfirmationStatus.CONFIRMED:
         return False
     if confirmation.answer_mac is None and settings.ROLLING_UPGRADE:
@@ -57,7 +57,7 @@ def is_confirmed(confirmation: Confirmation) -> bool:
 
 
 def _is_audited(confirmation: Confirmation) -> bool:
-    """Tell whether genuine audit rows say that this caller requested this confirmation of this
+    """Return whether genuine audit rows say that this caller requested this confirmation of this
     call, and that a person gave exactly this answer in an older version.
     """
     decision = confirmation.decision
@@ -87,8 +87,8 @@ def _is_about(details: Mapping[str, object], confirmation: Confirmation) -> bool
 
 
 def _is_request(row: AuditEntry, decision: Decision) -> bool:
-    """Tell whether the row says that this caller requested it, for this position in a run. Workers
-    of the previous version do not record the position.
+    """Return whether the row says that this caller requested it, for this position in a run.
+    Workers of the previous version do not record the position.
     """
     recorded = row.metadata.get("callKey")
     is_for_call = recorded is None or recorded == _step_key(decision)
@@ -96,7 +96,7 @@ def _is_request(row: AuditEntry, decision: Decision) -> bool:
 
 
 def _is_answer(row: AuditEntry, confirmation: Confirmation) -> bool:
-    """Tell whether the row says that exactly this answer was given, and had no MAC then."""
+    """Return whether the row says that exactly this answer was given, and had no MAC then."""
     at = confirmation.decided_at
     return (
         row.action == _CONFIRMED

@@ -223,7 +223,7 @@ def _calls_named_by(
 
 
 def _names_runners_tool(rule: PolicyRule, known: Sequence[KnownCall]) -> bool:
-    """Tell whether a rule is about a tool of runners, on every target."""
+    """Return whether a rule is about a tool of runners, on every target."""
     is_builtin = [call.is_builtin for call in known if call.tool == rule.tool]
     return not rule.target_id and not (is_builtin and all(is_builtin))
 
@@ -241,8 +241,8 @@ def _matches(rule: PolicyRule, call: KnownCall, callers: frozenset[str]) -> bool
 
 
 def _names_target(rule: PolicyRule, call: KnownCall) -> bool:
-    """Tell whether a rule can decide on a call's target. `plugin` stands for all paired browsers; a
-    single one counts only if the rule names it.
+    """Return whether a rule can decide on a call's target. `plugin` stands for all paired browsers;
+    a single one counts only if the rule names it.
     """
     if call.target_id.startswith(BROWSER_PREFIX):
         return rule.target_id == call.target_id

@@ -119,8 +119,8 @@ def open_renewals(decision: Decision) -> int:
 
 
 def has_same_target(decision: Decision) -> bool:
-    """Tell whether the target of the call is as it was when the call was requested; true for a call
-    without a target.
+    """Return whether the target of the call is as it was when the call was requested; true for a
+    call without a target.
 
     Raises:
         CannotBeShown: As `open_arguments`.

@@ -69,7 +69,7 @@ def _rows(call: ChatCall) -> QuerySet[ChatAnswer]:
 
 
 def is_current(created_at: datetime) -> bool:
-    """Tell whether a response stored at that time is still returned for its key."""
+    """Return whether a response stored at that time is still returned for its key."""
     return created_at > datetime.now(UTC) - KEY_LIFETIME
 
 

@@ -139,7 +139,7 @@ class Composed:
 
 
 def is_builtin_responder() -> bool:
-    """Tell whether the built-in responder is configured."""
+    """Return whether the built-in responder is configured."""
     return bool(settings.CONTINUITY_RESPONDER == BUILTIN)
 
 

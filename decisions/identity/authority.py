@@ -62,7 +62,7 @@ class Owned(_Belongs, Protocol):
 
 
 def is_operator(principal: Principal) -> bool:
-    """Tell whether the caller is a person who signed in to the admin."""
+    """Return whether the caller is a person who signed in to the admin."""
     return principal.id.startswith(ADMIN)
 
 
@@ -72,7 +72,7 @@ def lower_trust(*levels: str | None) -> TrustLevel:
 
 
 def sees(principal: Principal, row: Owned) -> bool:
-    """Tell whether a row exists for the caller. For a row whose trust level is unknown, remote
+    """Return whether a row exists for the caller. For a row whose trust level is unknown, remote
     callers are refused.
     """
     return (
@@ -142,13 +142,13 @@ def subscribers_of(row: Owned) -> tuple[str, list[str | None]]:
 
 
 def sees_whole_workspace(principal: Principal) -> bool:
-    """Tell whether `seen_by` hides no row of the caller's workspace."""
+    """Return whether `seen_by` hides no row of the caller's workspace."""
     return principal.trust == "local" and principal.acts_for is None
 
 
 def owns_session(principal: Principal, session: _Belongs) -> bool:
-    """Tell whether a named browser session of the workspace exists for the caller: its cookies are
-    signed in as its owner, so it is shared with operators alone.
+    """Return whether a named browser session of the workspace exists for the caller: its cookies
+    are signed in as its owner, so it is shared with operators alone.
     """
     return session.principal_id == principal.id or is_operator(principal)
 
@@ -210,7 +210,7 @@ def check_takes_over(principal: Principal, row: Owned, browser_id: str | None) -
 
 
 def may_confirm(principal: Principal, decision: Owned) -> bool:
-    """Tell whether a credential may confirm a call by its scope `confirm`, without a person.
+    """Return whether a credential may confirm a call by its scope `confirm`, without a person.
 
     It may neither have requested the call nor have written what led to it: an answer, a message, an
     upload, a file. So it holds no scope that writes these, and acts for no user, since another
@@ -226,7 +226,7 @@ def may_confirm(principal: Principal, decision: Owned) -> bool:
 
 
 def is_own_request(decision: _Belongs, *, by: str, how: str) -> bool:
-    """Tell whether an answer is that of the decision's own requester, which does not count: of a
+    """Return whether an answer is that of the decision's own requester, which does not count: of a
     credential over the API. A person may confirm what they requested, as long as no rule says that
     another one has to.
     """
@@ -234,12 +234,12 @@ def is_own_request(decision: _Belongs, *, by: str, how: str) -> bool:
 
 
 def gets_links(created_by: str) -> bool:
-    """Tell whether a webhook receives links that confirm calls: one that a person created in the
+    """Return whether a webhook receives links that confirm calls: one that a person created in the
     admin. A credential that creates one would confirm its own words by it.
     """
     return created_by.startswith(ADMIN)
 
 
 def is_confirmer(principal: Principal) -> bool:
-    """Tell whether the credential confirms calls of others, and therefore writes nothing itself."""
+    """Return whether the credential confirms calls of others, and so writes nothing itself."""
     return CONFIRM in principal.scopes and not principal.scopes & WRITES

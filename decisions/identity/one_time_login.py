@@ -37,7 +37,7 @@ LOCAL_ADMIN = "admin"
 
 
 def one_time_login_allowed() -> bool:
-    """Tell whether this installation has such links, by default if its database is embedded."""
+    """Return whether this installation has such links, by default if its database is embedded."""
     return bool(settings.ONE_TIME_LOGIN)
 
 

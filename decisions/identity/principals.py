@@ -68,7 +68,7 @@ class Principal:
         return next(iter(self.acts_for)) if self.acts_for and len(self.acts_for) == 1 else None
 
     def may_act_for(self, user_id: str) -> bool:
-        """Tell whether the caller may act for this user (S2's user_id), existing or not."""
+        """Return whether the caller may act for this user (S2's user_id), existing or not."""
         return self.acts_for is None or user_id in self.acts_for
 
     def require(self, scope: str) -> None:
@@ -275,8 +275,8 @@ def authenticate(secret: str) -> Principal:
 
 
 def is_credential_active(principal: Principal) -> bool:
-    """Tell whether the principal's token is neither revoked nor expired and acts for the same users
-    as then; of an admin user, whether it is still active, staff, and has the principal's
+    """Return whether the principal's token is neither revoked nor expired and acts for the same
+    users as then; of an admin user, whether it is still active, staff, and has the principal's
     permission.
 
     Long-lived connections (WebSocket, SSE) check it periodically.

@@ -74,7 +74,7 @@ def check_args(tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_policy(tool: Tool, validator: Draft202012Validator, args: Mapping[str, Any]) -> bool:
-    """Tell whether all errors are policy violations."""
+    """Return whether all errors are policy violations."""
     for error in first_errors(validator, args):
         field = str(error.instance_path[0]) if error.instance_path else ""
         kind = _POLICY_FIELDS.get((tool.name, field))

@@ -57,11 +57,11 @@ class LoopThread:
             return None
 
     def is_alive(self) -> bool:
-        """Tell whether the thread runs; it may still hang (see `ping`)."""
+        """Return whether the thread runs; it may still hang (see `ping`)."""
         return self._thread.is_alive() and not self._loop.is_closed()
 
     def ping(self, timeout: float) -> bool:
-        """Tell whether the loop executes a callback within `timeout` seconds."""
+        """Return whether the loop executes a callback within `timeout` seconds."""
         answered = threading.Event()
         try:
             self._loop.call_soon_threadsafe(answered.set)

@@ -50,6 +50,6 @@ def with_fallback(name: str, result: ToolResult, runner: RunnerTarget) -> ToolRe
 
 
 def falls_back(result: ToolResult) -> bool:
-    """Tell whether the local tool is to execute the call, because the runner was not reached."""
+    """Return whether the local tool is to execute the call, because the runner was not reached."""
     details = (result.error or {}).get("details") or {}
     return not result.ok and details.get("fallback") == "local"

@@ -162,7 +162,7 @@ def _hint(refused: Refused) -> str:
 
 
 def _is_wrong_method(refused: Refused) -> bool:
-    """Tell whether REST refused the HTTP method of the request."""
+    """Return whether REST refused the HTTP method of the request."""
     return refused.http_status == HTTPStatus.METHOD_NOT_ALLOWED
 
 

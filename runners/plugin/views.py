@@ -105,7 +105,7 @@ class PluginClientView(ApiView):
         refusals=READ_REFUSALS,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """Whether it is connected, and when it was seen and used last."""
+        """Return whether it is connected, and when it was seen and used last."""
         client_id = self.arguments(_ID)["clientId"]
         found = services.get_client(principal=principal_of(request), client_id=client_id)
         return json_response(found)

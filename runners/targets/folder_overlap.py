@@ -1,4 +1,4 @@
-"""Tell whether two folders have files in common, whatever their paths are.
+"""Return whether two folders have files in common, whatever their paths are.
 
 Every call on a workspace compares its root with those of all other workspaces, so this works on
 texts: `Path` takes ten times as long.

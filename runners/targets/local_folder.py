@@ -41,7 +41,7 @@ def local_folder() -> LocalFolder:
 
 
 def is_folder(path: Path) -> bool:
-    """Tell whether the path is an accessible folder; any OSError counts as no."""
+    """Return whether the path is an accessible folder; any OSError counts as no."""
     try:
         return path.is_dir()
     except OSError:

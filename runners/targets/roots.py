@@ -61,14 +61,14 @@ def checked_root(text: str) -> Path:
 
 
 def is_allowed_root(root: Path) -> bool:
-    """Tell whether a real path is below an allowed root and outside of CONTINUITY_HOME."""
+    """Return whether a real path is below an allowed root and outside of CONTINUITY_HOME."""
     if is_own_folder(root):
         return False
     return any(root.is_relative_to(allowed.resolve()) for allowed in settings.WORKSPACE_ROOTS)
 
 
 def is_own_folder(root: Path) -> bool:
-    """Tell whether a real path is CONTINUITY_HOME or below it, where keys and database are."""
+    """Return whether a real path is CONTINUITY_HOME or below it, where keys and database are."""
     return root.is_relative_to(settings.CONTINUITY_HOME.resolve())
 
 
@@ -91,7 +91,7 @@ def refuse_taken_root(target: ExecutionTarget) -> None:
 
 
 def belongs_to_others(target: ExecutionTarget, root: Path) -> bool:
-    """Tell whether the real root of an existing target overlaps a folder that a target of other
+    """Return whether the real root of an existing target overlaps a folder that a target of other
     callers had first. A target whose root has become a link to another place has it last.
     """
     others = _targets_of_others(target)

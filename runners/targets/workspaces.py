@@ -168,8 +168,8 @@ def state_folder(root: Path) -> Path:
 
 
 def _is_of_this_machine(caller: Caller) -> bool:
-    """Tell whether the caller may use this machine's own folder: local callers in the workspace of
-    `mcp_stdio`.
+    """Return whether the caller may use this machine's own folder: local callers in the workspace
+    of `mcp_stdio`.
     """
     if caller.trust != "local":
         return False

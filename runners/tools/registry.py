@@ -95,7 +95,7 @@ def _modules() -> Mapping[str, tuple[str, str]]:
 
 
 def is_workspace_tool(name: str) -> bool:
-    """Tell whether a workspace tool has this name; imports no tool."""
+    """Return whether a workspace tool has this name; imports no tool."""
     return _modules().get(name, ("", ""))[0] == "workspace"
 
 

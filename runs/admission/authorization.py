@@ -170,7 +170,7 @@ def find_call_target(run: Run, request: ToolCallRequest) -> FoundTarget:
 
 
 def needs_target(request: ToolCallRequest) -> bool:
-    """Tell whether a call works in a folder, on a runner or in a person's own browser."""
+    """Return whether a call works in a folder, on a runner or in a person's own browser."""
     tool = get_tool(request.tool) if request.is_builtin else None
     return tool is None or tool.kind == "workspace" or is_own_browser(request.target_id)
 

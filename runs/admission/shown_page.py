@@ -78,7 +78,7 @@ def with_facts(
 
 
 def types_secret(task_id: str, args: Mapping[str, Any]) -> bool:
-    """Tell whether a host's call of `browser_type` types into a secret field, by what the newest
+    """Return whether a host's call of `browser_type` types into a secret field, by what the newest
     observation of its session showed.
     """
     observations = _of_runs(Run.objects.filter(task_id=task_id))
@@ -102,7 +102,7 @@ def _shown(observations: Iterator[Observed], args: Mapping[str, Any]) -> dict[st
 
 
 def _is_secret(lines: str, args: Mapping[str, Any]) -> bool:
-    """Tell whether an element is a field for a password or another secret, by the lines of the
+    """Return whether an element is a field for a password or another secret, by the lines of the
     elements that it may be, or by its XPath where the call has no clickId.
     """
     if args.get("clickId") is None:
@@ -111,7 +111,7 @@ def _is_secret(lines: str, args: Mapping[str, Any]) -> bool:
 
 
 def is_secret_field(line: str) -> bool:
-    """Tell whether an element is a field for a password or another secret, by its line."""
+    """Return whether an element is a field for a password or another secret, by its line."""
     return _SECRET_FIELD.search(line) is not None
 
 

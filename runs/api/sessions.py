@@ -83,7 +83,7 @@ class SessionView(ApiView):
         refusals=READ_REFUSALS,
     )
     def get(self, request: Request, **path: str) -> HttpResponse:
-        """Whether it is open, which run uses it, and when its cookies expire."""
+        """Return whether it is open, which run uses it, and when its cookies expire."""
         session_id = self.arguments(_ID)["sessionId"]
         shown = sessions.get_session(principal=principal_of(request), session_id=session_id)
         return json_response(shown)

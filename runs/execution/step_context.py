@@ -325,7 +325,7 @@ class StepRun:
         return {"output": result.output} if result.ok else {"error": result.error or {}}
 
     def _has_lost_page(self, request: ToolCallRequest) -> bool:
-        """Whether a person was asked to confirm this call on a page that was lost."""
+        """Return whether a person was asked to confirm this call on a page that was lost."""
         was_asked = self.had_page and request.number == len(self.replay or ())
         return was_asked and (self.browser is None or not self.browser.has_page)
 

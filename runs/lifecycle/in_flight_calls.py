@@ -121,7 +121,7 @@ def start_call(
 
 
 def is_leased(run: Run) -> bool:
-    """Tell whether the run is still under the lease with which it was read."""
+    """Return whether the run is still under the lease with which it was read."""
     rows = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)
     return rows.exists()
 

@@ -29,7 +29,7 @@ class TaskManager(models.Manager["Task"]):
     """Queries on tasks that several packages share."""
 
     def is_taken_over(self, task_id: str) -> bool:
-        """Tell whether a person has taken over the page of a task."""
+        """Return whether a person has taken over the page of a task."""
         return self.filter(id=task_id, status=TaskStatus.TAKEOVER).exists()
 
 

@@ -24,7 +24,7 @@ _Args = Mapping[str, Any]
 
 
 def is_request(decision: Decision) -> bool:
-    """Tell whether a decision is about such a request, and no tool of a runner with its name."""
+    """Return whether a decision is about such a request, and no tool of a runner with its name."""
     is_tool_call = decision.run_id is not None or decision.target_id is not None
     return decision.tool in _PREVIEWS and not is_tool_call
 

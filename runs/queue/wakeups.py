@@ -108,7 +108,7 @@ def _write_probe(redis: Redis) -> bool:
 
 
 def can_be_sent() -> bool:
-    """Tell whether the broker takes writes now; asks it at most every PROBE_S."""
+    """Return whether the broker takes writes now; asks it at most every PROBE_S."""
     if time.monotonic() >= _broker.probe_at:
         _broker.probe_at = time.monotonic() + PROBE_S
         _broker.takes_writes = bool(_redis.execute(_write_probe))

@@ -2,7 +2,7 @@
 visible.
 
 A submit with a used key is answered with the run that has it: `deduplicated` is true, and
-`inputs_match` tells whether its inputs are those of the first submit.
+`inputs_match` says whether its inputs are those of the first submit.
 """
 
 from __future__ import annotations

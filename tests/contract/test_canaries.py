@@ -405,7 +405,9 @@ def test_no_canary_is_where_no_secret_may_be(
 
 
 def _is_allowed(place: str, allowed: tuple[str, ...]) -> bool:
-    """Whether a place begins with an allowed one; the database file has what its columns have."""
+    """Return whether a place begins with an allowed one; the database file has what its columns
+    have.
+    """
     is_copy = place.startswith(("backup: database", "home: test.sqlite3"))
     return place.startswith(allowed) or (is_copy and any("." in one for one in allowed))
 

@@ -75,7 +75,7 @@ class RuleReview:
         return json_digest([*texts, rule.reason, self.sentences]).hex()
 
     def is_agreed(self, answer: Mapping[str, Any]) -> bool:
-        """Tell whether the person read exactly this and, for a wide rule, agreed to its width."""
+        """Return whether the person read exactly this and, for a wide rule, agreed to its width."""
         is_same = answer.get("shown") == self.digest
         return is_same and (not self.is_wide or answer.get("understood") == "yes")
 

@@ -194,7 +194,7 @@ def questions_for(slots: Sequence[str], language: Language) -> list[str]:
 
 
 def is_new_request(message: str) -> bool:
-    """Tell whether a message sent while questions are open is a new request or question, rather
+    """Return whether a message sent while questions are open is a new request or question, rather
     than an answer.
     """
     text = normalize(message[:SCAN_CHARS]).strip()

@@ -71,7 +71,7 @@ class RealityCheck:
 
 
 def declines_hints(message: str) -> bool:
-    """Tell whether the user understood or is impatient, so that this session gets no more hints."""
+    """Return whether the user understood or is impatient, so this session gets no more hints."""
     return bool(_ENOUGH.search(message[:SCAN_CHARS]))
 
 

@@ -107,5 +107,5 @@ def _fault_by_class(error: BaseException | None) -> Fault | None:
 
 
 def is_temporary(error: BaseException | None) -> bool:
-    """Tell whether what failed may succeed later; False for errors that are not the database's."""
+    """Return whether what failed may succeed later; False for errors of other kinds."""
     return fault_of(error) in _TEMPORARY

@@ -8,7 +8,7 @@ from decisions.foundation.database.faults import Fault, fault_of
 
 
 def takes_writes() -> bool:
-    """Tell whether the database takes writes; False if the server or the file is read-only.
+    """Return whether the database takes writes; False if the server or the file is read-only.
 
     Raises:
         django.db.Error: The database does not answer.

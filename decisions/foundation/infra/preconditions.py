@@ -24,7 +24,7 @@ class Precondition:
 
 
 def all_hold(preconditions: Sequence[Precondition]) -> bool:
-    """Tell whether all preconditions hold, in one query."""
+    """Return whether all preconditions hold, in one query."""
     if not preconditions:
         return True
     statement = f"SELECT 1 WHERE {' AND '.join(one.sql for one in preconditions)}"

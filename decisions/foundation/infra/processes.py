@@ -39,12 +39,12 @@ def process_identity() -> str:
 
 
 def has_ended(identity: str) -> bool:
-    """Tell whether a process has ended; False for one of another machine, boot or pid namespace."""
+    """Return whether a process has ended; False for other machines, boots, pid namespaces."""
     return _is_here(identity) and not runs_here(identity)
 
 
 def runs_here(identity: str) -> bool:
-    """Tell whether a process runs on this machine, in this pid namespace."""
+    """Return whether a process runs on this machine, in this pid namespace."""
     return _is_here(identity) and _identity(int(identity.split(":")[2])) == identity
 
 

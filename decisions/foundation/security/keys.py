@@ -73,7 +73,7 @@ def unseal(sealed: bytes, *, purpose: str, bound_to: str) -> bytes:
 
 
 def is_current(sealed: bytes, *, purpose: str, bound_to: str) -> bool:
-    """Tell whether a value is of the present version and under the newest key."""
+    """Return whether a value is of the present version and under the newest key."""
     try:
         _decrypt(_keys(purpose)[0], sealed, bound_to)
     except ValueError:
@@ -92,7 +92,7 @@ def _decrypt(key: bytes, sealed: bytes, bound_to: str) -> bytes:
 
 
 def is_unbound(sealed: bytes) -> bool:
-    """Tell whether a value is of the first version, which had one key for all and no binding."""
+    """Return whether a value is of the first version, which had one key for all and no binding."""
     return not sealed.startswith(_VERSION)
 
 
@@ -114,7 +114,7 @@ def unseal_unbound(sealed: bytes) -> bytes:
 
 
 def is_current_unbound(sealed: bytes) -> bool:
-    """Tell whether a value is of the first version and under the newest key."""
+    """Return whether a value is of the first version and under the newest key."""
     try:
         _unbound_keys()[0].decrypt(sealed)
     except InvalidToken:
@@ -156,7 +156,7 @@ def macs(purpose: str, message: bytes) -> tuple[str, ...]:
 
 
 def mac_matches(purpose: str, message: bytes, given: str) -> bool:
-    """Tell whether `given` is the message's MAC under any configured key, in constant time."""
+    """Return whether `given` is the message's MAC under any configured key, in constant time."""
     if not given.isascii():
         return False
     for prepared in _prepared(tuple(settings.CONTINUITY_SECRET_KEYS), purpose):

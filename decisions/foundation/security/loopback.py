@@ -6,7 +6,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is `localhost` or a loopback address, with or without brackets."""
+    """Return whether a host is `localhost` or a loopback address, with or without brackets."""
     if host.lower() == "localhost":
         return True
     try:

@@ -73,7 +73,7 @@ class KnownUrls:
 
 
 def looks_random(value: str) -> bool:
-    """Tell whether a value is long and has letters and digits, as generated credentials do."""
+    """Return whether a value is long and has letters and digits, as generated credentials do."""
     has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     return len(value) >= ECHO_MIN_LENGTH and has_both
 

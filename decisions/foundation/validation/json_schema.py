@@ -101,7 +101,7 @@ def without_titles(node: Any) -> Any:
 
 
 def has_secret_fields(schema: Mapping[str, Any]) -> bool:
-    """Tell whether any field of the schema is marked `writeOnly`: a secret input."""
+    """Return whether any field of the schema is marked `writeOnly`: a secret input."""
     return any(
         (key == "writeOnly" and item is True)
         or any(
@@ -168,7 +168,7 @@ def first_errors(validator: Draft202012Validator, value: Any) -> list[Validation
 
 
 def _has_more_values(value: Any, limit: int) -> bool:
-    """Tell whether a value has more than `limit` values in it."""
+    """Return whether a value has more than `limit` values in it."""
     todo = [value]
     for _ in range(limit):
         if not todo:

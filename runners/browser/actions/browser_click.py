@@ -31,7 +31,7 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
     one. A file that the click downloads is stored; if its `text` is truncated, read on in the
     artifact. The mouse is real unless `strategy` is dom_click, or real input is not available: then
     `warnings` say so. Fails with ELEMENT_NOT_FOUND if the element is gone, covered or disabled; for
-    other failures, details.effect tells whether anything was clicked.
+    other failures, details.effect says whether anything was clicked.
     """
     async with task_tab(ctx, args.tab_id) as task:
         _, by_cdp, warnings = await with_input_strategy(

@@ -32,7 +32,7 @@ CHOOSER_SECONDS = 2.0  # until the page asks for files after the click
 async def browser_upload(args: BrowserUpload, ctx: ToolContext) -> Mapping[str, Any]:
     """Choose files in a file field of the task's page: click the field, its label or the button
     that asks for files, by clickId or XPath, and answer with `files`: artifacts, or files of the
-    project, up to 25 MB together. It submits no form. When it fails, details.effect tells whether
+    project, up to 25 MB together. It submits no form. When it fails, details.effect says whether
     anything was done.
     """
     target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})

@@ -256,7 +256,7 @@ async def has_begun(tab: Tab, query: str) -> bool:
 
 @contextlib.asynccontextmanager
 async def watched_input(tab: Tab) -> AsyncIterator[Callable[[str], Awaitable[bool]]]:
-    """Watch a tab while the block sends input; yields `has_begun` of this tab, which tells whether
+    """Watch a tab while the block sends input; yields `has_begun` of this tab, which says whether
     the input started anything, also if the page does not answer any more.
     """
     with contextlib.suppress(ToolFailed):

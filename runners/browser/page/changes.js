@@ -42,7 +42,7 @@ const withoutNumbers = (text) => {
   return /[^\s#:.,/%-]/.test(plain) ? plain : "";
 };
 
-// Whether a piece changed while nothing was entered, or changes again and again, other than by growing.
+// Return whether a piece changed while nothing was entered, or changes again and again, other than by growing.
 const isSelfChanging = (piece, moment) => piece.own >= 1
   || (piece.changes >= REPEATS && piece.shownAt - piece.changedAt >= PROOF_MS && moment - piece.shownAt < 2 * PROOF_MS && !piece.grows);
 

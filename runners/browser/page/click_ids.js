@@ -11,7 +11,7 @@ const clickIdOf = (element) => {
   return clickIds.ids.get(element);
 };
 
-// Whether a click at a point activates the element.
+// Return whether a click at a point activates the element.
 const isHitAt = (element, x, y) => {
   const hit = deepestAt(x, y);
   return hit !== null && activates(element, hit);
@@ -23,7 +23,7 @@ const parentAcross = (node) => {
   return nodeKind(node) === FRAGMENT ? hostOf(node) : nodeKind(node) === DOCUMENT ? viewOf(node)?.frameElement : null;
 };
 
-// Whether the element is out of view in a scroll container or frame, so that it can be scrolled to.
+// Return whether the element is out of view in a scroll container or frame, so that it can be scrolled to.
 const isScrolledAway = (element) => {
   const box = boxOf(element);
   const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
@@ -43,7 +43,7 @@ const isFixed = (element) => {
   }
   return false;
 };
-// Whether a fixed element covers the whole viewport: then it also covers what is scrolled into view.
+// Return whether a fixed element covers the whole viewport: then it also covers what is scrolled into view.
 const isOverlaid = () => [[0.5, 0.5], [0.2, 0.2], [0.8, 0.2], [0.2, 0.8], [0.8, 0.8]].every(([across, down]) => {
   const hit = deepestAt(window.innerWidth * across, window.innerHeight * down);
   return hit !== null && isFixed(hit);

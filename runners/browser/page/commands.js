@@ -99,7 +99,7 @@ const selectOptions = (wanted) => {
   return { selected: [...element.selectedOptions].map((option) => shorten(collapse(option.label).trim(), 200)) };
 };
 
-// Whether a checkbox or radio button must be clicked to have the value. A radio button may be given as one of its group's
+// Return whether a checkbox or radio button must be clicked to have the value. A radio button may be given as one of its group's
 // options, which then becomes the target.
 const needsClick = (value) => {
   const element = target();

@@ -23,7 +23,7 @@ const focusForKeys = (locator) => {
   return { focus: isPage ? "page" : masked(`${type} ${JSON.stringify(label)}`, values), url: location.href, node: nameOfNode(element) };
 };
 
-// Whether the next key reaches a document of this origin.
+// Return whether the next key reaches a document of this origin.
 const keysReady = () => {
   const active = deepActiveElement();
   return { isReady: !active || !isForeignFrame(active) };

@@ -1,4 +1,4 @@
-// Whether a form that was submitted is shown again, and what the page says about it.
+// Check whether a form that was submitted is shown again, and what the page says about it.
 const NOTICES = "[role=alert],[role=status],[aria-live]:not([aria-live=off]),[class*=error i],[class*=alert i],[class*=invalid i],[class*=danger i],[class*=success i]";
 const ERROR_CLASS = /error|alert|invalid|danger/i;
 const SUCCESS_CLASS = /success/i;

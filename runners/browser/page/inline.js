@@ -30,7 +30,7 @@ const imageText = (element, style) => {
   return alt && !style.bare && !style.inLink ? `![${shorten(alt, 160)}]` : shorten(alt, 160);
 };
 
-// Whether an element's text is part of the content: hidden elements, secret editors and buttons are not, except buttons
+// Return whether an element's text is part of the content: hidden elements, secret editors and buttons are not, except buttons
 // that are the text of a heading.
 const isShown = (element, tag, style) => {
   if (tag === "button" && !style.keepButtons) return false;

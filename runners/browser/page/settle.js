@@ -34,7 +34,7 @@ const until = async (target, event, isDone, deadline) => {
 const isParsed = () => readyState(document) !== "loading";
 const isLoaded = () => readyState(document) === "complete";
 
-// Whether the page looks like a mount point that its script has not filled yet: scripts, but hardly any text.
+// Return whether the page looks like a mount point that its script has not filled yet: scripts, but hardly any text.
 const FILLED = 30;
 const looksUnfilled = () => {
   const body = bodyOf(document);

@@ -44,7 +44,7 @@ const renderedAround = (node) => {
   const slot = nodeKind(node) === ELEMENT ? slotOf(node) : null;
   return slot ?? parentOf(node) ?? (nodeKind(node) === FRAGMENT ? hostOf(node) : null);
 };
-// Whether a click that hits `hit` activates `target`.
+// Return whether a click that hits `hit` activates `target`.
 const activates = (target, hit) => {
   for (let node = hit; node; node = renderedAround(node)) {
     if (node === target) return true;

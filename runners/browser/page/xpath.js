@@ -14,7 +14,7 @@ const evaluatePath = method(Document.prototype, "evaluate");
 const itemOf = method(XPathResult.prototype, "snapshotItem");
 const lengthOf = getter(XPathResult.prototype, "snapshotLength");
 
-// Whether an element is still in the document, or in a frame or a shadow root of it.
+// Return whether an element is still in the document, or in a frame or a shadow root of it.
 const isHere = (element) => {
   for (let node = element; isConnected(node); ) {
     const root = rootNodeOf(node);

@@ -41,7 +41,7 @@ async def submit_form(args: SubmitForm, ctx: ToolContext) -> Mapping[str, Any]:
     """Submit a form of the run's page by its button, or by Enter, once.
 
     Returns match {type, label, score, by, matched, equals} right after the click; read_current_page
-    and wait_for wait for its effect. For a failure, details.effect tells whether the form may have
+    and wait_for wait for its effect. For a failure, details.effect says whether the form may have
     been sent: `none` or `unknown`. With searchQuery also sentBy: button, enter or searchButton.
     """
     if args.search_query is None or args.locator is not None:

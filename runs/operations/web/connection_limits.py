@@ -47,7 +47,7 @@ class ConnectionLimits:
     proxies: tuple[Network, ...] = ()
 
     def is_exempt(self, address: str) -> bool:
-        """Tell whether the number of connections from this address is not limited."""
+        """Return whether the number of connections from this address is not limited."""
         if is_loopback(address):
             return True
         try:

@@ -159,7 +159,7 @@ def test_migrations_are_compatible_with_older_code() -> None:
 
 
 def breaks_older_code(operation: Any) -> bool:
-    """Tell whether statements of the previous version could fail after the operation."""
+    """Return whether statements of the previous version could fail after the operation."""
     if isinstance(operation, migrations.SeparateDatabaseAndState):
         return any(map(breaks_older_code, operation.database_operations))
     if isinstance(operation, migrations.AddField):

@@ -33,8 +33,8 @@ class Cost:
     shape: str
 
     def is_too_high(self, parser: Parser) -> bool:
-        """Whether it holds up the other threads of its process: over 100 ms in native code or
-        growing faster than the input, or over the parser's longest time.
+        """Return whether it holds up the other threads of its process: over 100 ms in native code
+        or growing faster than the input, or over the parser's longest time.
         """
         if self.ms <= LIMIT_MS:
             return False

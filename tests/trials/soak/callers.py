@@ -86,7 +86,7 @@ class Callers(Load):
     # --- pauses ---------------------------------------------------------------------------------
 
     def pause(self, within_s: float) -> bool:
-        """Begin no further round; wait for those that run, and tell whether all ended in time."""
+        """Begin no further round; wait for those that run, and return whether all ended in time."""
         self._running.clear()
         deadline = time.monotonic() + within_s
         with self._busy_changed:

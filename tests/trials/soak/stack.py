@@ -346,7 +346,7 @@ class Stack:
 
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[bool]:
-    """Mount a small file system in memory on a folder, where this user may; tell whether."""
+    """Mount a small file system in memory on a folder, where this user may; yield whether it is."""
     folder.mkdir(parents=True, exist_ok=True)
     mount = shutil.which("mount")
     options = ["-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(folder)]

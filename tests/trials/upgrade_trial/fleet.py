@@ -126,7 +126,7 @@ class Fleet:
         return random.choice(self._webs)
 
     def takes_requests(self, web: Process) -> bool:
-        """Tell whether a web process takes requests still, and was not taken out to be stopped."""
+        """Return whether a web process still takes requests and was not taken out to be stopped."""
         return web in self._webs
 
     def web_of(self, version: Version) -> Process | None:

@@ -400,7 +400,7 @@ class Load:
 
 
 def may_be_repeated(body: Any) -> bool:
-    """Tell whether a request only reads, or has an idempotency key."""
+    """Return whether a request only reads, or has an idempotency key."""
     if body is None:
         return True
     keys = body.keys() | body.get("options", {}).keys()

@@ -65,7 +65,7 @@ _ENACTED_NOUN = re.compile(
 
 
 def is_requested(clause: str, start: int, end: int, *, about_consequences: bool) -> bool:
-    """Tell whether the verb at this position of a clause is requested.
+    """Return whether the verb at this position of a clause is requested.
 
     Args:
         about_consequences: its sentence asks about consequences.
@@ -91,7 +91,7 @@ _CONSEQUENCE = re.compile(
 
 
 def asks_consequences(sentence: str) -> bool:
-    """Tell whether a sentence asks about the consequences of an action."""
+    """Return whether a sentence asks about the consequences of an action."""
     return bool(_CONSEQUENCE.search(sentence))
 
 
@@ -106,7 +106,7 @@ _DO_IT = re.compile(
 
 
 def requests_execution(clause: str) -> bool:
-    """Tell whether a clause requests the execution of quoted text."""
+    """Return whether a clause requests the execution of quoted text."""
     return any(
         is_requested(clause, one.start(), one.end(), about_consequences=False)
         for one in _DOES.finditer(clause)
@@ -114,10 +114,10 @@ def requests_execution(clause: str) -> bool:
 
 
 def refers_back(clause: str) -> bool:
-    """Tell whether a clause requests an action mentioned before ("do it")."""
+    """Return whether a clause requests an action mentioned before ("do it")."""
     return bool(_DO_IT.search(clause))
 
 
 def is_question(clause: str) -> bool:
-    """Tell whether a clause asks for information."""
+    """Return whether a clause asks for information."""
     return bool(_QUESTION.search(clause)) and not _POLITE.search(clause)

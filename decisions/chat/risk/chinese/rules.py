@@ -136,7 +136,7 @@ _KNOWN = re.compile(rf"(?P<text>{_TEXT})|(?P<data>{_DATA})")
 
 
 def _deletes(clause: str, found: re.Match[str], context: str) -> bool:
-    """Tell whether the verb deletes data, by the last known noun after it, before it, or in the
+    """Return whether the verb deletes data, by the last known noun after it, before it, or in the
     context.
     """
     after, before = clause[found.end() :], clause[: found.start()]

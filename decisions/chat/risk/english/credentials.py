@@ -49,7 +49,7 @@ def _secret_in(text: str) -> tuple[str, re.Match[str] | None]:
 
 
 def is_about_secrets(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether the verb shows, gives away, changes or stores a secret."""
+    """Return whether the verb shows, gives away, changes or stores a secret."""
     text, secret = _secret_in(clause)
     if secret is None:
         after = clause[found.end() :]

@@ -92,7 +92,7 @@ _IDIOM = re.compile(
 
 
 def is_about_data(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether the verb deletes data: by the last noun of its object, by the context for a
+    """Return whether the verb deletes data: by the last noun of its object, by the context for a
     pronoun, by the subject for a passive.
     """
     after = re.sub(r"^\S+", "", clause[found.start() :])

@@ -218,7 +218,7 @@ _GOVERNED_BY = {
 
 
 def is_requested(clause: str, found: re.Match[str]) -> bool:
-    """Tell whether the verb found in a clause is requested."""
+    """Return whether the verb found in a clause is requested."""
     before, form = clause[: found.start()], str(found.lastgroup)
     plain = UNUSED.sub("", before)
     if _NEGATED.search(plain) or _CONDITION.search(before) or _is_talk(plain):
@@ -258,12 +258,12 @@ _ASKING = re.compile(
 
 
 def is_polite_request(sentence: str) -> bool:
-    """Tell whether a sentence in question form is a request."""
+    """Return whether a sentence in question form is a request."""
     return bool(_POLITE.search(sentence))
 
 
 def is_question(sentence: str) -> bool:
-    """Tell whether a sentence asks for information."""
+    """Return whether a sentence asks for information."""
     return bool(_ASKING.search(sentence)) and not is_polite_request(sentence)
 
 
@@ -281,17 +281,17 @@ _DO_IT = re.compile(
 
 
 def is_command_requested(before: str) -> bool:
-    """Tell whether a command that follows this text is requested."""
+    """Return whether a command that follows this text is requested."""
     plain = UNUSED.sub("", before)
     excused = _NEGATED.search(plain) or _CONDITION.search(before) or _is_talk(plain)
     return not excused and not is_question(before)
 
 
 def requests_execution(clause: str) -> bool:
-    """Tell whether a clause requests the execution of quoted text."""
+    """Return whether a clause requests the execution of quoted text."""
     return any(is_command_requested(clause[: one.start()]) for one in _DOES.finditer(clause))
 
 
 def refers_back(clause: str) -> bool:
-    """Tell whether a clause requests an action mentioned before ("do it")."""
+    """Return whether a clause requests an action mentioned before ("do it")."""
     return bool(_DO_IT.search(clause))

@@ -50,7 +50,7 @@ def _crowd_in(text: str) -> re.Match[str] | None:
 
 
 def is_about_crowd(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether the verb sends a message to many people or to the public."""
+    """Return whether the verb sends a message to many people or to the public."""
     after = clause[found.end() :]
     if _NO_SEND.search(after) and not re.search(r"\b(?:everyone|everybody|all)\b", after):
         return False

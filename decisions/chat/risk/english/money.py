@@ -80,7 +80,7 @@ def _names_amount(clause: str) -> bool:
 
 
 def is_about_money(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether the verb spends, moves or commits money."""
+    """Return whether the verb spends, moves or commits money."""
     after = clause[found.end() :]
     if _NO_PAY.search(after) or (not strong and _moves_no_money(clause)):
         return False

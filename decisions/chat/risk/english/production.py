@@ -60,7 +60,7 @@ _BARE = re.compile(
 
 
 def is_about_production(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether the verb changes a production system."""
+    """Return whether the verb changes a production system."""
     text = _NOT_PRODUCTION.sub(" ", clause)
     if _LOOK.search(clause) or _PUSHED.search(clause):
         return False

@@ -43,7 +43,7 @@ _NO_RIGHT = re.compile(
 
 
 def is_about_rights(clause: str, found: re.Match[str], context: str, *, strong: bool) -> bool:
-    """Tell whether the verb grants or removes a right."""
+    """Return whether the verb grants or removes a right."""
     text = _NO_RIGHT.sub(" ", clause)
     right = _RIGHT.search(text, min(found.end(), len(text)))
     if right is None:

@@ -67,7 +67,7 @@ async function answerChooser(context, params, files) {
   }
 }
 
-// Whether a frame and those around it are of the origin of their page.
+// Return whether a frame and those around it are of the origin of their page.
 async function isOfPage({ tab, cdp }, frameId) {
   const { frameTree } = await cdp.send(tab.id, "Page.getFrameTree");
   const isIn = ({ frame, childFrames = [] }) => isSameOrigin(frame.url, frameTree.frame.url) && (frame.id === frameId || childFrames.some(isIn));

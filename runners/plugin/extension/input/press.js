@@ -16,7 +16,7 @@ export class PagePress {
     Object.assign(this, { interactor, x, y, isCurrent, command, report: null, documents: interactor.tab.documents });
   }
 
-  // Whether a press would hit the element, once the page has drawn a frame; throws NavigatedAway if it shows another document.
+  // Return whether a press would hit the element, once the page has drawn a frame; throws NavigatedAway if it shows another document.
   async isReady() {
     this.report = nextPress(this.interactor.tab.id);
     let answer;
@@ -29,7 +29,7 @@ export class PagePress {
     return answer.isReady;
   }
 
-  // Whether the element has received the press; throws NavigatedAway if the page navigates because of it, and ELEMENT_NOT_FOUND
+  // Return whether the element has received the press; throws NavigatedAway if the page navigates because of it, and ELEMENT_NOT_FOUND
   // if that is unknown.
   async isReceived() {
     try {

@@ -1,4 +1,4 @@
-// Whether Enter in a field has begun anything: the page requests something, navigates, or shows something new.
+// Check whether Enter in a field has begun anything: the page requests something, navigates, or shows something new.
 import { now, sleep } from "../clock.js";
 import { ContextLost } from "../failures.js";
 

@@ -153,7 +153,7 @@ export async function goBack(context, end) {
   }
 }
 
-// Whether the tab shows another history entry, of another document or of the same.
+// Return whether the tab shows another history entry, of another document or of the same.
 async function hasArrived(context, current, documents, seen, end) {
   const { tab } = context;
   if (tab.documents !== documents) return true;

@@ -30,13 +30,13 @@ export class TaskControl {
     return Boolean(this.get(taskId)?.isTaken);
   }
 
-  // Whether an agent works on the task, or a person has its page.
+  // Return whether an agent works on the task, or a person has its page.
   isWatched(taskId) {
     const task = this.get(taskId);
     return Boolean(task) && (task.isTaken || task.actingTab !== null || RUNNING.has(task.status));
   }
 
-  // Whether the person is shown the task: it is watched, or waits for a person's approval or answer.
+  // Return whether the person is shown the task: it is watched, or waits for a person's approval or answer.
   isShown(taskId) {
     return this.isWatched(taskId) || Boolean(this.get(taskId)?.waitsFor);
   }

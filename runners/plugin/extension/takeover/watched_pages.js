@@ -1,4 +1,4 @@
-// Whether a person's input is seen in the page of a tab. A page whose scripts were there before the watch may hide it: one that
+// Check whether a person's input is seen in the page of a tab. A page whose scripts were there before the watch may hide it: one that
 // was loaded when the extension could not run there, and was not loaded again since then.
 import { now, waitUntil } from "../clock.js";
 import { cdpPermissionDenied } from "../failures.js";
