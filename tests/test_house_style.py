@@ -9,7 +9,10 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
+
+import grimp
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("config", "decisions", "artifacts", "runners", "runs", "mcp_server", "tests")
@@ -237,6 +240,12 @@ def test_what_is_imported_is_what_is_declared() -> None:
     assert unused == set(NOT_IMPORTED_BY_US)
     undeclared = imported - set(names.values()) - set(sys.stdlib_module_names) - set(PARTS)
     assert undeclared == set(DECLARED_BY)
+
+
+def test_no_modules_import_each_other_in_a_circle_for_types_neither() -> None:
+    graph = grimp.build_graph(*PARTS, exclude_type_checking_imports=False, cache_dir=None)
+    imported = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    TopologicalSorter(imported).prepare()  # raises CycleError, which names a circle
 
 
 def test_every_source_file_that_the_docs_name_exists() -> None:

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field, StrictStr
 
 from runners.actions.catalogue import CLICK, DRAG, PRESS_KEY, SELECT, TYPE, UPLOAD
-from runners.tools.base import Closed
+from runners.tools.base import Closed, ExpectedElement, Reference
 
 CHANGED = "changed"  # details.reason: the element is not as it was judged
 SUBMIT_FORM, CLICK_ELEMENT, FILL_FIELD = "submit_form", "click_element", "fill_field"
 ACTIVATING_KEYS = frozenset({"Enter", "Space"})  # with any modifier
 MASKED_QUERY = "?***"
 LOCATE_MS, FIELD_LOCATE_MS = 2000, 4000
-Reference = tuple[int | None, str | None]  # clickId and XPath
 Way = Literal["click", "enter", "set"]
 Purpose = Literal["clickable", "field", "keys", "point"]
 _LIKE = {
@@ -140,20 +139,6 @@ class JudgeRequest:
     point: tuple[float, float] | None = None
     will_submit: bool = False
     references: tuple[Reference, Reference] = ((None, None), (None, None))
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedElement:
-    """The element that a call was judged by.
-
-    Attributes:
-        nodes: the elements of the call's references.
-        compares: a person confirmed the call: the element has to be as it was judged.
-    """
-
-    node: str
-    nodes: Mapping[Reference, str] = field(default_factory=dict)
-    compares: bool = False
 
 
 def is_judged(tool: str) -> bool:

@@ -16,7 +16,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
-    from runners.actions.judged import ExpectedElement
     from runners.browser.session.session import OpenBrowserSession
     from runners.gateway.request import RunnerTarget
     from runners.own_browsers import PluginBrowser
@@ -73,6 +72,23 @@ class Emit(Protocol):
     """Append an event of the type `type_` to the run's log while the tool executes."""
 
     def __call__(self, type_: str, data: Mapping[str, Any]) -> None: ...
+
+
+Reference = tuple[int | None, str | None]  # clickId and XPath of an element
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedElement:
+    """The element that a call was judged by.
+
+    Attributes:
+        nodes: the elements of the call's references.
+        compares: a person confirmed the call: the element has to be as it was judged.
+    """
+
+    node: str
+    nodes: Mapping[Reference, str] = field(default_factory=dict)
+    compares: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from decisions.authorization.sealed_arguments import CannotBeShown, open_argumen
 from decisions.models import Decision
 from runners.actions.judged import (
     CHANGED,
-    ExpectedElement,
     JudgedElement,
     JudgeRequest,
     covered_tools,
@@ -23,6 +22,7 @@ from runners.actions.judged import (
 )
 from runners.errors import ElementChanged
 from runners.own_browsers import is_own_browser
+from runners.tools.base import ExpectedElement
 from runs.admission.shown_page import is_secret_field, with_facts
 
 SUBMITS = " submits"  # the state of an element that submits its form, in its line

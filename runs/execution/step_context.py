@@ -25,7 +25,6 @@ from decisions.foundation.security.masking import Masker
 from decisions.foundation.security.url_credentials import KnownUrls
 from runners.browser.interaction.screenshot import save_screenshot
 from runners.browser.session.session import OpenBrowserSession
-from runners.browser.tracing.trace import save_trace
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget
 from runners.invocation.arguments import check_args
@@ -392,7 +391,9 @@ class StepRun:
 
     async def save_trace(self, title: str) -> str | None:
         """Store the trace of what led to a failure under a title; return its artifactId."""
-        return await save_trace(self._tool_context(), title)
+        if self.browser is None or (data := await self.browser.take_trace(title)) is None:
+            return None
+        return await self._save(data, name="trace.zip", mime_type="application/zip", kind="trace")
 
     async def store_output(self, output: Any) -> str:
         """Store an output whole as an artifact of the step, as JSON, but a text as it is; return

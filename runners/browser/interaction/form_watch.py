@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.locator import run_command
+from runners.browser.session.submit_watch import FormBefore
 from runners.browser.session.tab import Tab
 
 ANSWER_SECONDS = 5.0
@@ -18,14 +18,6 @@ REACTION_SECONDS = 3.0  # for a page whose script leaves or empties the form
 PENDING_SECONDS = 10.0  # for a page that waits for an answer, or says that it is loading
 POLL_SECONDS = 0.1
 TEXT_CHARACTERS = 300
-
-
-@dataclass(frozen=True, slots=True)
-class FormBefore:
-    """What a page showed just before its form was submitted."""
-
-    documents: int
-    shown: Mapping[str, Any]
 
 
 async def form_before(tab: Tab) -> FormBefore | None:

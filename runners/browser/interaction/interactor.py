@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from runners.actions.judged import CHANGED, ExpectedElement, Reference
+from runners.actions.judged import CHANGED
 from runners.browser.errors import ContextLost
 from runners.browser.interaction.input_device import (
     INPUT_SECONDS,
@@ -30,6 +30,7 @@ from runners.browser.interaction.press import PageKeys, PagePress, not_received,
 from runners.browser.parameters import ElementReference, Purpose
 from runners.browser.session.tab import Tab
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed
+from runners.tools.base import ExpectedElement, Reference
 
 TYPE_SECONDS = 30.0
 MAX_MISSES = 5

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runners.actions.judged import CHANGED, ExpectedElement, describe_change
+from runners.actions.judged import CHANGED, describe_change
 from runners.browser.errors import ContextLost
 from runners.browser.parameters import ElementReference, Locator, Purpose, SearchButton
 from runners.browser.session.tab import Tab
@@ -25,6 +25,7 @@ from runners.errors import (
     NavigationTimeout,
     ToolFailed,
 )
+from runners.tools.base import ExpectedElement
 
 ElementLocator = Locator | ElementReference | SearchButton
 ANSWER_SECONDS = 6.0  # for the page's answer, in addition to the time in which it may search

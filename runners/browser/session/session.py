@@ -223,6 +223,13 @@ class OpenBrowserSession:
         tabs = [tab for tab in self._tabs if tab.run_id == self.run_id]
         return sorted(tabs, key=lambda tab: tab.used_at, reverse=True)
 
+    async def take_trace(self, snapshot_name: str) -> bytes | None:
+        """Return the trace of the run's pages; None if there is none, or the run opened no page."""
+        if not (tabs := self.tabs_of_run()):
+            return None
+        page = next((tab.page for tab in tabs if tab.is_usable), None)
+        return await self.tracer.take(page, snapshot_name)
+
     def isolated_session(self, egress: EgressPolicy) -> OpenBrowserSession:
         """Return a separate session in the same browser; the caller closes it."""
         return OpenBrowserSession(self._browser, run_id=self.run_id, trust="remote", egress=egress)

@@ -37,12 +37,12 @@ from runners.browser.session.crashes import PageWatch, countdown
 from runners.browser.session.downloads import Downloads
 from runners.browser.session.frame_input import FrameInput
 from runners.browser.session.refused_requests import RefusedRequests
+from runners.browser.session.submit_watch import SubmitWatch
 from runners.errors import NavigationFailed, PageCrashed, ToolFailed
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Request, Response
 
-    from runners.browser.interaction.page_watch import SubmitWatch
     from runners.browser.session.crashes import DialogAnswer, DialogHandler, PopupHandler
     from runners.network.failed_connections import FailedConnections
 
@@ -203,6 +203,14 @@ class Tab:
     def answer_next_dialog(self, answer: DialogAnswer | None) -> None:
         """Set the answer to the next confirm or prompt of this document; None: it is dismissed."""
         self._watch.answer_next_dialog(answer)
+
+    def watch_submit(self, watch: SubmitWatch | None) -> None:
+        """Watch the submit of a form in place of an earlier one; None: end the watch."""
+        if self.submit_watch is not None:
+            self.submit_watch.stop(self.page)
+        self.submit_watch = watch
+        if watch is not None:
+            watch.start(self.page)
 
     @property
     def is_usable(self) -> bool:

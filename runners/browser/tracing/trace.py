@@ -21,8 +21,6 @@ from runners.browser.tracing.sanitize import clean_trace
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page
 
-    from runners.tools.base import ToolContext
-
 logger = logging.getLogger(__name__)
 
 TRACE_SECONDS = 6.0
@@ -145,19 +143,3 @@ async def _snapshot(page: Page) -> None:
     """Have the driver record a snapshot of the page; it does so around every evaluation."""
     with contextlib.suppress(*browser_errors()):
         await asyncio.wait_for(page.evaluate("0"), SNAPSHOT_SECONDS)
-
-
-async def save_trace(ctx: ToolContext, snapshot_name: str) -> str | None:
-    """Store the trace of the run's pages as an artifact and return its id.
-
-    Returns None if there is no trace, or the run has opened no page.
-    """
-    if ctx.browser is None or not (tabs := ctx.browser.tabs_of_run()):
-        return None
-    page = next((tab.page for tab in tabs if tab.is_usable), None)
-    data = await ctx.browser.tracer.take(page, snapshot_name)
-    if data is None:
-        return None
-    return await ctx.save_artifact(
-        data, name="trace.zip", mime_type="application/zip", kind="trace"
-    )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runners.browser.interaction import page_watch
-from runners.browser.interaction.page_watch import _has, _values_in, _values_of
+from runners.browser.session.submit_watch import _has, _values_in, _values_of
 from tests.support.browser.page_server import PageResponse
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector
 from tests.support.runs.worker_rows import error_of

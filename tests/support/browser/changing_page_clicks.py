@@ -11,7 +11,6 @@ from itertools import cycle
 from typing import Any, NamedTuple
 
 from runners.actions.judged import (
-    ExpectedElement,
     JudgedElement,
     JudgeRequest,
     expected_element,
@@ -21,7 +20,7 @@ from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed
 from runners.invocation.invoke import invoke
 from runners.invocation.judge import judge_element
-from runners.tools.base import ToolCall, ToolContext
+from runners.tools.base import ExpectedElement, ToolCall, ToolContext
 from tests.support.browser.covering_frames import frame_url
 from tests.support.browser.moving_pages import (
     CHANGES,

@@ -10,8 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from runners.actions.judged import ExpectedElement, JudgedElement, JudgeRequest
+from runners.actions.judged import JudgedElement, JudgeRequest
 from runners.errors import ToolFailed
+from runners.tools.base import ExpectedElement
 from tests.support.browser.changing_page_clicks import Clicker
 from tests.support.plugin.devtools import DevTools
 from tests.support.plugin.extension_browser import extension_browser

@@ -9,10 +9,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from runners.browser.interaction.page_watch import has_reacted, watch
+from runners.browser.session.tab import Tab
 
 
 class NavigatingTab:
     """A tab whose page is being replaced, so that no script is called in it."""
+
+    watch_submit = Tab.watch_submit
 
     def __init__(self) -> None:
         self.listeners: list[tuple[str, Any]] = []
