@@ -71,9 +71,9 @@ async def judge_element(request: JudgeRequest, ctx: ToolContext) -> JudgedElemen
 
 async def _judge_on_page(request: JudgeRequest, ctx: ToolContext) -> JudgedElement:
     # Imported here so that processes that execute no steps load no browser.
-    from runners.browser.action_support.task_tab import check_page_address, task_tab
-    from runners.browser.interaction.judge import judge_on_tab
-    from runners.browser.interaction.run_tab import lease_run_tab
+    from runners.browser.input.judge import judge_on_tab
+    from runners.browser.tabs.run_tab import lease_run_tab
+    from runners.browser.tabs.task_tab import check_page_address, task_tab
 
     if request.tab_id is None:
         async with lease_run_tab(ctx) as tab:

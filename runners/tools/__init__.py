@@ -1,1 +1,3 @@
-"""The definition of a tool, and the registry where tools are found."""
+"""What a tool is, whatever it works on, and the registry where tools are found; browser actions are
+registered here too, as tools that only agents have.
+"""

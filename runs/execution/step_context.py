@@ -23,7 +23,7 @@ from decisions.foundation.errors import Refused
 from decisions.foundation.infra.trace_context import traceparent_for
 from decisions.foundation.security.masking import Masker
 from decisions.foundation.security.url_credentials import KnownUrls
-from runners.browser.interaction.screenshot import save_screenshot
+from runners.browser.reading.screenshot import save_screenshot
 from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed
 from runners.gateway.request import RunnerTarget

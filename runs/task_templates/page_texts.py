@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from runners.browser.interaction.page_text import WHOLE_CHARACTERS, cut_content
 from runners.browser.parameters import ExtractOptions
+from runners.browser.reading.page_text import WHOLE_CHARACTERS, cut_content
 from runs.task_templates.truncation import shorten_result
 
 ALL_PAGES_CHARACTERS = 20_000_000  # of the texts of all pages of a run

@@ -19,11 +19,11 @@ from typing import Any
 
 from playwright.async_api import Page
 
-from runners.browser.action_support.task_tab import task_tabs
 from runners.browser.actions.browser_readability_extract import WHOLE_TEXT
 from runners.browser.page_scripts import action_script, cover_script, reader_script
 from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import OpenBrowserSession
+from runners.browser.tabs.task_tab import task_tabs
 from runners.invocation.event_loop import get_loop
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolContext

@@ -10,12 +10,12 @@ from runners.actions.errors import CdpUnavailable
 from runners.actions.parameters import BrowserClick, ClickStrategy
 from runners.actions.registration import action
 from runners.actions.results import Clicked
-from runners.browser.action_support.dom_input import DomInput
-from runners.browser.action_support.downloads import store_downloads
-from runners.browser.action_support.input_strategy import with_input_strategy
-from runners.browser.action_support.task_tab import page_notices, task_tab
-from runners.browser.interaction.interactor import Interactor
+from runners.browser.input.dom_input import DomInput
+from runners.browser.input.interactor import Interactor
 from runners.browser.parameters import ElementReference
+from runners.browser.tabs.input_strategy import with_input_strategy
+from runners.browser.tabs.stored_downloads import store_downloads
+from runners.browser.tabs.task_tab import page_notices, task_tab
 from runners.tools.base import ToolContext
 
 LOCATE_MS = 2000

@@ -9,7 +9,7 @@ from runners.actions.catalogue import CLOSE_TAB
 from runners.actions.parameters import BrowserCloseTab
 from runners.actions.registration import action
 from runners.actions.results import TabClosed
-from runners.browser.action_support.task_tab import find_task_tab, title_of
+from runners.browser.tabs.task_tab import find_task_tab, title_of
 from runners.errors import InvalidTarget
 from runners.tools.base import ToolContext
 

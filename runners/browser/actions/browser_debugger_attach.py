@@ -9,7 +9,7 @@ from runners.actions.catalogue import DEBUGGER_ATTACH
 from runners.actions.parameters import BrowserDebuggerAttach
 from runners.actions.registration import action
 from runners.actions.results import DebuggerAttached
-from runners.browser.action_support.task_tab import task_tab
+from runners.browser.tabs.task_tab import task_tab
 from runners.tools.base import ToolContext
 
 

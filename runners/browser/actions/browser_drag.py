@@ -9,10 +9,10 @@ from runners.actions.catalogue import DRAG
 from runners.actions.parameters import BrowserDrag
 from runners.actions.registration import action
 from runners.actions.results import Dragged
-from runners.browser.action_support.drag import drag
-from runners.browser.action_support.input_strategy import with_input_strategy
-from runners.browser.action_support.task_tab import page_notices, task_tab
+from runners.browser.input.drag import drag
 from runners.browser.parameters import ElementReference
+from runners.browser.tabs.input_strategy import with_input_strategy
+from runners.browser.tabs.task_tab import page_notices, task_tab
 from runners.tools.base import ToolContext
 
 LOCATE_MS = 2000

@@ -9,8 +9,8 @@ from runners.actions.catalogue import FIND_TEXT
 from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserFindText
 from runners.actions.registration import action
 from runners.actions.results import TextFound
-from runners.browser.action_support.element_index import run_in_all_roots
-from runners.browser.action_support.task_tab import check_page_address, task_tab
+from runners.browser.tabs.element_index import run_in_all_roots
+from runners.browser.tabs.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext
 
 

@@ -10,11 +10,10 @@ from runners.actions.parameters import BrowserGetHtml
 from runners.actions.registration import action
 from runners.actions.results import HtmlSaved
 from runners.actions.uploaded_files import MAX_BYTES
-from runners.browser.action_support.artifacts import store_artifact, too_large
-from runners.browser.action_support.task_tab import TaskTab, check_page_address, task_tab
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.locator import run_command
-from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.artifacts import store_artifact, too_large
+from runners.browser.tabs.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.task_tab import TaskTab, check_page_address, task_tab
 from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout
 from runners.tools.base import ToolContext
 
@@ -41,7 +40,7 @@ async def _markup(task: TaskTab, xpath: str | None, ctx: ToolContext) -> str:
         seconds = max(0.1, ctx.seconds_left() - RESERVE_SECONDS)
         try:
             markup_args = {"xpath": xpath, "maxLength": MAX_BYTES}
-            answer = await run_command(task.tab, "markup", markup_args, seconds=seconds)
+            answer = await task.tab.run_command("markup", markup_args, seconds=seconds)
         except ContextLost:
             continue
         if answer.get("problem") == "bad_xpath":

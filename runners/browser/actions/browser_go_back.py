@@ -12,15 +12,15 @@ from runners.actions.catalogue import GO_BACK
 from runners.actions.parameters import BrowserGoBack
 from runners.actions.registration import action
 from runners.actions.results import WentBack
-from runners.browser.action_support.page_ready import arrive
-from runners.browser.action_support.task_tab import (
+from runners.browser.reading.page_ready import arrive
+from runners.browser.session.tab import Tab
+from runners.browser.tabs.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.task_tab import (
     TaskTab,
     check_page_address,
     page_notices,
     task_tab,
 )
-from runners.browser.interaction.run_tab import RESERVE_SECONDS
-from runners.browser.session.tab import Tab
 from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout, PageCrashed
 from runners.tools.base import ToolContext
 

@@ -11,7 +11,7 @@ from runners.actions.errors import TaskTabClosed
 from runners.actions.parameters import BrowserListTabs
 from runners.actions.registration import action
 from runners.actions.results import OpenTab, TabList
-from runners.browser.action_support.task_tab import task_tabs, title_of
+from runners.browser.tabs.task_tab import task_tabs, title_of
 from runners.tools.base import ToolContext
 
 

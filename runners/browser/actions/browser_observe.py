@@ -9,9 +9,9 @@ from runners.actions.catalogue import OBSERVE
 from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserObserve
 from runners.actions.registration import action
 from runners.actions.results import OmittedLines, PageObservation
-from runners.browser.action_support.element_index import run_in_all_roots
-from runners.browser.action_support.task_tab import check_page_address, task_tab
-from runners.browser.observation.excerpt import Excerpt, excerpt_of
+from runners.browser.reading.excerpt import Excerpt, excerpt_of
+from runners.browser.tabs.element_index import run_in_all_roots
+from runners.browser.tabs.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext
 
 PARSE_MS, IDLE_MS = 3_000, 2_000  # how long a page that is still loading or changing is waited for

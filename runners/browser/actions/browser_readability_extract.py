@@ -12,10 +12,10 @@ from runners.actions.parameters import BrowserReadabilityExtract
 from runners.actions.readability import TEXT_LIMIT_BYTES, is_inline
 from runners.actions.registration import action
 from runners.actions.results import PageText
-from runners.browser.action_support.artifacts import store_artifact
-from runners.browser.action_support.task_tab import check_page_address, task_tab
-from runners.browser.interaction.page_reader import PageReader
 from runners.browser.parameters import ExtractOptions
+from runners.browser.reading.page_reader import PageReader
+from runners.browser.tabs.artifacts import store_artifact
+from runners.browser.tabs.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext, Whole
 
 

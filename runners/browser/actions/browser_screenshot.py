@@ -11,12 +11,12 @@ from runners.actions.catalogue import SCREENSHOT
 from runners.actions.parameters import BrowserScreenshot
 from runners.actions.registration import action
 from runners.actions.results import ScreenshotTaken
-from runners.browser.action_support.artifacts import store_artifact
-from runners.browser.action_support.task_tab import check_page_address, task_tab
 from runners.browser.errors import ContextLost, browser_errors, browser_lost
-from runners.browser.interaction.run_tab import RESERVE_SECONDS
-from runners.browser.interaction.screenshot import shows_secret, take_screenshot
+from runners.browser.reading.screenshot import shows_secret, take_screenshot
 from runners.browser.session.tab import Clip, Tab
+from runners.browser.tabs.artifacts import store_artifact
+from runners.browser.tabs.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.task_tab import check_page_address, task_tab
 from runners.errors import NavigationTimeout, ToolFailed
 from runners.tools.base import ToolContext
 

@@ -9,12 +9,11 @@ from runners.actions.catalogue import SCROLL
 from runners.actions.parameters import BrowserScroll
 from runners.actions.registration import action
 from runners.actions.results import Scrolled
-from runners.browser.action_support.references import require_found
-from runners.browser.action_support.task_tab import TaskTab, check_page_address, task_tab
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.locator import run_command
-from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.browser.input.references import require_found
 from runners.browser.parameters import ElementReference
+from runners.browser.tabs.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.task_tab import TaskTab, check_page_address, task_tab
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
@@ -54,7 +53,7 @@ async def _scroll(task: TaskTab, args: BrowserScroll, ctx: ToolContext) -> dict[
             "timeoutMs": round(max(0.1, seconds - SETTLE_SECONDS) * 1000),
         }
         try:
-            answer = await run_command(task.tab, "scroll", request, seconds=seconds)
+            answer = await task.tab.run_command("scroll", request, seconds=seconds)
         except ContextLost:
             continue
         require_found(answer, target, task.tab.page.url)

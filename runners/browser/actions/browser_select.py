@@ -9,11 +9,11 @@ from runners.actions.catalogue import SELECT
 from runners.actions.parameters import BrowserSelect
 from runners.actions.registration import action
 from runners.actions.results import OptionsSelected
-from runners.browser.action_support.downloads import store_downloads
-from runners.browser.action_support.gestures import select_options
-from runners.browser.action_support.input_strategy import with_input_strategy
-from runners.browser.action_support.task_tab import page_notices, task_tab
+from runners.browser.input.gestures import select_options
 from runners.browser.parameters import ElementReference
+from runners.browser.tabs.input_strategy import with_input_strategy
+from runners.browser.tabs.stored_downloads import store_downloads
+from runners.browser.tabs.task_tab import page_notices, task_tab
 from runners.tools.base import ToolContext
 
 LOCATE_MS = 2000

@@ -9,7 +9,7 @@ from runners.actions.catalogue import SWITCH_TAB
 from runners.actions.parameters import BrowserSwitchTab
 from runners.actions.registration import action
 from runners.actions.results import TabShown
-from runners.browser.action_support.task_tab import page_notices, task_tab, title_of
+from runners.browser.tabs.task_tab import page_notices, task_tab, title_of
 from runners.tools.base import ToolContext
 
 

@@ -9,14 +9,14 @@ from runners.actions.catalogue import TYPE
 from runners.actions.parameters import BrowserType, TypeStrategy
 from runners.actions.registration import action
 from runners.actions.results import Typed
-from runners.browser.action_support.cdp_input import NotDispatched, connection_lost
-from runners.browser.action_support.downloads import store_downloads
-from runners.browser.action_support.input_strategy import with_input_strategy
-from runners.browser.action_support.task_tab import page_notices, task_tab
-from runners.browser.interaction import page_watch
-from runners.browser.interaction.interactor import Interactor
-from runners.browser.interaction.locator import LocatedElement
+from runners.browser.input.cdp_input import NotDispatched, connection_lost
+from runners.browser.input.interactor import Interactor
+from runners.browser.input.locator import LocatedElement
 from runners.browser.parameters import ElementReference
+from runners.browser.reading import page_watch
+from runners.browser.tabs.input_strategy import with_input_strategy
+from runners.browser.tabs.stored_downloads import store_downloads
+from runners.browser.tabs.task_tab import page_notices, task_tab
 from runners.errors import ElementNotFound, PageCrashed
 from runners.tools.base import ToolContext
 

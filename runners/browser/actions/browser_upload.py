@@ -12,12 +12,12 @@ from runners.actions.parameters import BrowserUpload
 from runners.actions.registration import action
 from runners.actions.results import FilesUploaded, UploadedName
 from runners.actions.uploaded_files import read_files
-from runners.browser.action_support.downloads import store_downloads
-from runners.browser.action_support.input_strategy import with_input_strategy
-from runners.browser.action_support.task_tab import TaskTab, page_notices, task_tab
 from runners.browser.errors import browser_errors
-from runners.browser.interaction.run_tab import RESERVE_SECONDS
 from runners.browser.parameters import ElementReference
+from runners.browser.tabs.input_strategy import with_input_strategy
+from runners.browser.tabs.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.stored_downloads import store_downloads
+from runners.browser.tabs.task_tab import TaskTab, page_notices, task_tab
 from runners.errors import InvalidTarget
 from runners.tools.base import ToolContext
 

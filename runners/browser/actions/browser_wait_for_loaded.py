@@ -10,10 +10,10 @@ from runners.actions.catalogue import WAIT_FOR_LOADED
 from runners.actions.parameters import BrowserWaitForLoaded
 from runners.actions.registration import action
 from runners.actions.results import PageLoaded
-from runners.browser.action_support.downloads import store_downloads
-from runners.browser.action_support.page_ready import wait_for_document
-from runners.browser.action_support.task_tab import page_notices, task_tab
-from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.browser.reading.page_ready import wait_for_document
+from runners.browser.tabs.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.stored_downloads import store_downloads
+from runners.browser.tabs.task_tab import page_notices, task_tab
 from runners.tools.base import ToolContext
 
 ERROR_PAGE = "chrome-error:"

@@ -11,9 +11,9 @@ from runners.actions.errors import TextNotShown
 from runners.actions.parameters import BrowserWaitForText
 from runners.actions.registration import action
 from runners.actions.results import TextAwaited
-from runners.browser.action_support.element_index import run_in_all_roots
-from runners.browser.action_support.task_tab import check_page_address, page_notices, task_tab
-from runners.browser.interaction.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.element_index import run_in_all_roots
+from runners.browser.tabs.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.task_tab import check_page_address, page_notices, task_tab
 from runners.tools.base import ToolContext
 
 ANSWER_SECONDS = 1.0  # of the action's time, for the page's answer after the waiting

@@ -9,8 +9,8 @@ from runners.actions.catalogue import XPATH_SCAN
 from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserXpathScan
 from runners.actions.registration import action
 from runners.actions.results import XpathScan
-from runners.browser.action_support.element_index import index_elements
-from runners.browser.action_support.task_tab import check_page_address, task_tab
+from runners.browser.tabs.element_index import index_elements
+from runners.browser.tabs.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext
 
 

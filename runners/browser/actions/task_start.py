@@ -11,9 +11,13 @@ from runners.actions.own_pages import page_to_open
 from runners.actions.parameters import TaskStart
 from runners.actions.registration import action
 from runners.actions.results import TaskStarted
-from runners.browser.action_support.downloads import store_downloads
-from runners.browser.action_support.page_ready import open_address
-from runners.browser.action_support.task_tab import (
+from runners.browser.errors import browser_errors, browser_lost
+from runners.browser.reading.page_ready import open_address
+from runners.browser.session.session import OpenBrowserSession
+from runners.browser.session.tab import Tab
+from runners.browser.tabs.run_tab import RESERVE_SECONDS
+from runners.browser.tabs.stored_downloads import store_downloads
+from runners.browser.tabs.task_tab import (
     EMPTY_PAGE,
     TaskTab,
     check_page_address,
@@ -24,10 +28,6 @@ from runners.browser.action_support.task_tab import (
     start_task,
     title_of,
 )
-from runners.browser.errors import browser_errors, browser_lost
-from runners.browser.interaction.run_tab import RESERVE_SECONDS
-from runners.browser.session.session import OpenBrowserSession
-from runners.browser.session.tab import Tab
 from runners.errors import ToolFailed
 from runners.tools.base import ToolContext
 

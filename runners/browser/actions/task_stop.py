@@ -9,7 +9,7 @@ from runners.actions.catalogue import TASK_STOP
 from runners.actions.parameters import TaskStop
 from runners.actions.registration import action
 from runners.actions.results import TaskStopped
-from runners.browser.action_support.task_tab import end_task
+from runners.browser.tabs.task_tab import end_task
 from runners.tools.base import ToolContext
 
 

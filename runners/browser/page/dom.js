@@ -25,7 +25,7 @@ const tagOf = getter(Element.prototype, "localName");
 const openShadowOf = getter(Element.prototype, "shadowRoot");
 const slotOf = getter(Element.prototype, "assignedSlot");
 const hostOf = getter(ShadowRoot.prototype, "host");
-// Closed shadow roots, which runners/browser/action_support/shadow_dom.py stored here.
+// Closed shadow roots, which runners/browser/reading/shadow_dom.py stored here.
 const CLOSED = globalThis.continuityClosed ?? null;
 const shadowOf = CLOSED === null ? openShadowOf : (element) => openShadowOf(element) ?? CLOSED.get(element) ?? null;
 const attr = method(Element.prototype, "getAttribute");

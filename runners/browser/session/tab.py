@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ from runners.browser.session.downloads import Downloads
 from runners.browser.session.frame_input import FrameInput
 from runners.browser.session.refused_requests import RefusedRequests
 from runners.browser.session.submit_watch import SubmitWatch
-from runners.errors import NavigationFailed, PageCrashed, ToolFailed
+from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, ToolFailed
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Request, Response
@@ -55,6 +56,7 @@ CUT_SHORT = (
     "ERR_CONNECTION_CLOSED",
 )
 WORLD = "continuity"  # the isolated world of all page scripts
+LOST_SECONDS = 1.0  # for the answer after the document was replaced: it may never come
 MAX_DOCUMENTS = 8
 ImageFormat = Literal["jpeg", "png"]
 SCREENSHOT_OPTIONS: Mapping[ImageFormat, dict[str, Any]] = {
@@ -323,12 +325,41 @@ class Tab:
             return str(await self._call(script, given, seconds_left, self._cut_short))
 
     async def run_command(
+        self, command: str, args: object = None, *, seconds: float
+    ) -> dict[str, Any]:
+        """Run a command of page/commands.js in the current document and return its answer.
+
+        The first call in a document installs the script there.
+
+        Raises:
+            ContextLost: The page navigated to another document meanwhile.
+            NavigationTimeout: The page did not answer in time because its script hangs.
+            PageCrashed: The page is lost.
+        """
+        deadline, documents = time.monotonic() + seconds, self.documents
+
+        def seconds_left() -> float:
+            nonlocal deadline
+            if self.documents != documents:
+                deadline = min(deadline, self.shown_since + LOST_SECONDS)
+            return deadline - time.monotonic()
+
+        try:
+            text = await self._call_action_script({"command": command, "args": args}, seconds_left)
+        except TimeoutError:
+            if self.documents != documents:
+                raise ContextLost("the document was replaced before it answered") from None
+            raise NavigationTimeout(
+                "The page did not answer: its script hangs.", details={"url": self.page.url}
+            ) from None
+        answer: dict[str, Any] = json.loads(text)
+        if "isStale" in answer:
+            raise ContextLost("the located element was in the previous document")
+        return answer
+
+    async def _call_action_script(
         self, request: Mapping[str, Any], seconds_left: Callable[[], float]
     ) -> str:
-        """Run a command of page/commands.js in the current document and return its JSON text.
-
-        The first call in a document installs the script there. Raises what `call` raises.
-        """
         for _ in range(MAX_DOCUMENTS):
             try:
                 return str(await self.call(_call_installed(ACT), request, seconds_left))

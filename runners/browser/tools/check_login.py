@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
-from runners.browser.action_support.task_tab import end_task, start_task
 from runners.browser.errors import browser_lost
-from runners.browser.interaction.screenshot import save_screenshot, shows_secret
 from runners.browser.parameters import WaitCondition
+from runners.browser.reading.screenshot import save_screenshot, shows_secret
+from runners.browser.tabs.task_tab import end_task, start_task
 from runners.browser.tools.wait_for import WaitFor, wait_for
 from runners.errors import LoginNotConfirmed
 from runners.tools.base import Closed, Effect, ToolContext

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import Field
 
 from runners.actions.parameters import DialogChoice
-from runners.browser.interaction.run_tab import interactor_for, lease_run_tab
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
 from runners.browser.session.crashes import DialogAnswer
+from runners.browser.tabs.run_tab import interactor_for, lease_run_tab
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field, StrictBool, StrictStr
 
-from runners.browser.interaction import page_watch
-from runners.browser.interaction.run_tab import lease_run_tab
+from runners.browser.reading import page_watch
+from runners.browser.tabs.run_tab import lease_run_tab
 from runners.tools.base import Closed, Effect, ToolContext, Whole
 from runners.tools.registry import tool
 

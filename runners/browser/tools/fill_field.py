@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field, StrictStr, model_validator
 
-from runners.browser.interaction.run_tab import interactor_for, lease_run_tab
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
+from runners.browser.tabs.run_tab import interactor_for, lease_run_tab
 from runners.errors import InvalidTarget
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
-from runners.browser.interaction.locator import locate_element
-from runners.browser.interaction.run_tab import lease_run_tab
+from runners.browser.input.locator import locate_element
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator, Purpose
+from runners.browser.tabs.run_tab import lease_run_tab
 from runners.errors import ElementNotFound
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool

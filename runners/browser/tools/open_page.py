@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import Field, StrictStr
 
 from runners.actions.own_pages import check_shown_page, page_to_open
-from runners.browser.interaction.page_reader import PageReader
-from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import ExtractOptions, WaitCondition
+from runners.browser.reading.page_reader import PageReader
+from runners.browser.tabs.run_tab import lease_run_tab
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 

@@ -12,13 +12,12 @@ from pydantic import Field, StrictBool, StrictStr
 
 from runners.actions.own_pages import check_shown_page
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.locator import run_command
-from runners.browser.interaction.page_reader import PageReader, wait_for_next_document
-from runners.browser.interaction.page_text import fit_content, reading_whole
-from runners.browser.interaction.page_watch import since_submit
-from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import ExtractOptions, WaitCondition
+from runners.browser.reading.page_reader import PageReader, wait_for_next_document
+from runners.browser.reading.page_text import fit_content, reading_whole
+from runners.browser.reading.page_watch import since_submit
 from runners.browser.session.tab import Tab
+from runners.browser.tabs.run_tab import lease_run_tab
 from runners.errors import ConditionNotMet
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
@@ -116,7 +115,7 @@ async def _compare(tab: Tab, fingerprint: str) -> tuple[bool, bool]:
     if await _fingerprint(tab) == fingerprint:
         return False, False
     try:
-        change = await run_command(tab, "shownChange", seconds=ANSWER_SECONDS)
+        change = await tab.run_command("shownChange", seconds=ANSWER_SECONDS)
     except ContextLost:
         return False, True
     if change["pieces"] is None:  # another document
@@ -127,18 +126,18 @@ async def _compare(tab: Tab, fingerprint: str) -> tuple[bool, bool]:
 async def _remember(tab: Tab) -> None:
     """Compare the page from now on with what it shows now."""
     with contextlib.suppress(ContextLost):
-        await run_command(tab, "watchTexts", {"learns": False}, seconds=ANSWER_SECONDS)
+        await tab.run_command("watchTexts", {"learns": False}, seconds=ANSWER_SECONDS)
 
 
 async def _is_busy(tab: Tab) -> bool:
     try:
-        return bool((await run_command(tab, "busy", seconds=ANSWER_SECONDS))["busy"])
+        return bool((await tab.run_command("busy", seconds=ANSWER_SECONDS))["busy"])
     except ContextLost:
         return True
 
 
 async def _fingerprint(tab: Tab) -> str:
     try:
-        return str((await run_command(tab, "fingerprint", seconds=ANSWER_SECONDS))["fingerprint"])
+        return str((await tab.run_command("fingerprint", seconds=ANSWER_SECONDS))["fingerprint"])
     except ContextLost:
         return ""

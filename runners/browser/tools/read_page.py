@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import Field, StrictBool, StrictStr
 
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.page_reader import opened_page
-from runners.browser.interaction.page_text import fit_content, reading_whole
-from runners.browser.interaction.screenshot import take_screenshot
 from runners.browser.parameters import ExtractOptions, WaitCondition
+from runners.browser.reading.page_reader import opened_page
+from runners.browser.reading.page_text import fit_content, reading_whole
+from runners.browser.reading.screenshot import take_screenshot
 from runners.browser.session.tab import Tab
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import Field, StrictStr
 
 from runners.actions.parameters import Dialog
-from runners.browser.interaction.run_tab import interactor_for, lease_run_tab
-from runners.browser.interaction.search_submit import submit_search
+from runners.browser.input.search_submit import submit_search
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
+from runners.browser.tabs.run_tab import interactor_for, lease_run_tab
 from runners.browser.tools.click_element import MAX_DIALOGS, click
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool

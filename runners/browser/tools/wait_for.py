@@ -7,12 +7,11 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
-from runners.browser.interaction.form_watch import form_shown_again
-from runners.browser.interaction.locator import run_command
-from runners.browser.interaction.page_reader import PageReader
-from runners.browser.interaction.page_watch import has_reacted
-from runners.browser.interaction.run_tab import lease_run_tab
 from runners.browser.parameters import WaitCondition
+from runners.browser.reading.form_watch import form_shown_again
+from runners.browser.reading.page_reader import PageReader
+from runners.browser.reading.page_watch import has_reacted
+from runners.browser.tabs.run_tab import lease_run_tab
 from runners.browser.tools.open_page import PAGE_KEYS, TITLE_ONLY
 from runners.errors import ConditionNotMet
 from runners.tools.base import Closed, Effect, ToolContext
@@ -49,7 +48,7 @@ async def wait_for(args: WaitFor, ctx: ToolContext) -> Mapping[str, Any]:
             page = await PageReader(TITLE_ONLY, None, ctx.deadline).read_current(tab)
         before = tab.submit_watch.form if tab.submit_watch is not None else None
         reacted = await has_reacted(tab) if args.ends_watch else None
-        answer = await run_command(tab, "refusedFields", seconds=ctx.seconds_left(5.0))
+        answer = await tab.run_command("refusedFields", seconds=ctx.seconds_left(5.0))
         again = None
         if reacted and before is not None and not answer["refused"]:
             again = await form_shown_again(tab, before)

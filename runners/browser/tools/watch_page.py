@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
-from runners.browser.interaction.form_watch import form_before
-from runners.browser.interaction.page_watch import watch
-from runners.browser.interaction.run_tab import lease_run_tab
+from runners.browser.reading.form_watch import form_before
+from runners.browser.reading.page_watch import watch
+from runners.browser.tabs.run_tab import lease_run_tab
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 

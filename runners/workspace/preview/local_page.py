@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from runners.browser.interaction.page_reader import PageReader
 from runners.browser.parameters import RESERVE_SECONDS, ExtractOptions
+from runners.browser.reading.page_reader import PageReader
 from runners.browser.session.session import OpenBrowserSession
 from runners.browser.session.tab import Tab
 from runners.errors import (

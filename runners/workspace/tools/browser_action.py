@@ -11,11 +11,11 @@ from typing import Any, Literal
 from pydantic import StrictStr, ValidationError
 
 from runners.browser.errors import ContextLost
-from runners.browser.interaction.page_reader import wait_for_next_document
-from runners.browser.interaction.run_tab import interactor_for
-from runners.browser.interaction.screenshot import take_screenshot
 from runners.browser.parameters import LOCATE_MS, Locator
+from runners.browser.reading.page_reader import wait_for_next_document
+from runners.browser.reading.screenshot import take_screenshot
 from runners.browser.session.tab import ImageFormat, Tab
+from runners.browser.tabs.run_tab import interactor_for
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.cancellation import run_to_completion

@@ -10,7 +10,7 @@ from typing import Any
 import playwright
 import pytest
 
-from runners.browser.observation.excerpt import excerpt_of
+from runners.browser.reading.excerpt import excerpt_of
 from runners.plugin.package import FOLDER
 from tests.support.browser.page_actions import LOG
 from tests.support.browser.page_server import PageServer

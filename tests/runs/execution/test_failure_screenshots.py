@@ -13,8 +13,8 @@ from artifacts.models import Artifact
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.foundation.security.masking import Masker
 from decisions.identity.principals import Principal
-from runners.browser.interaction.screenshot import save_screenshot
 from runners.browser.page_scripts import visible_text_script
+from runners.browser.reading.screenshot import save_screenshot
 from runs.models import Run
 from runs.sessions.services import create_session
 from runs.submission.services import submit_run

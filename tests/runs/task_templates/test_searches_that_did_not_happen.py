@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runners.browser.interaction import page_watch
+from runners.browser.reading import page_watch
 from runners.browser.session.submit_watch import _has, _values_in, _values_of
 from tests.support.browser.page_server import PageResponse
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector

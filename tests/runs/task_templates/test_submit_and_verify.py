@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from decisions.models import AuditEntry
-from runners.browser.interaction import form_watch, page_watch
+from runners.browser.reading import form_watch, page_watch
 from runs.models import Run, RunEvent, RunStep
 from runs.task_templates.builtin.submit_and_verify import SubmitAndVerify
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector, by_text

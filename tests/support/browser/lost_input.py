@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.async_api import CDPSession, Error
 
-from runners.browser.action_support.task_tab import TaskTab, current_task_tab
+from runners.browser.tabs.task_tab import TaskTab, current_task_tab
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.task_page import TaskPage
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import BrowserContext, CDPSession, Page
 
-from runners.browser.action_support import task_tab
+from runners.browser.tabs import task_tab
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolResult
 from tests.support.browser.page_reader import Reader

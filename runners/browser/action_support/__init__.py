@@ -1,1 +1,0 @@
-"""Code that several browser actions share: the task's tab, element index, input strategies."""

@@ -1,1 +1,0 @@
-"""Operations on one page: open and read it, locate an element, click, type, take a screenshot."""

@@ -1,1 +1,0 @@
-"""Tests of the observation of a page for a model."""
