@@ -123,13 +123,16 @@ class _Cost:
             SchemaTooCostly: There are too many, or it nests too deeply.
         """
         todo = [_Part(value, {root: 1})]
+        self._step(1)
         while todo:
             part = todo.pop()
             times = self._with_same(part.applied)
             self._count(part, times)
-            self._step(len(times) + 1)
+            self._step(len(times))
             if part.depth > MAX_VALUE_DEPTH:
                 raise SchemaTooCostly(f"the value nests deeper than {MAX_VALUE_DEPTH} levels")
+            if isinstance(part.value, list | dict):
+                self._step(len(part.value))  # before as many objects are made
             for inner, applied in _parts(times, part.value):
                 todo.append(
                     _Part(

@@ -10,8 +10,11 @@ import pytest
 from django.db import connection
 
 from decisions.identity.principals import Principal
+from runners.browser.pool.pooled_sessions import get_session_pool
+from runners.invocation.event_loop import get_loop
 from runs.models import Run
 from runs.queue import wakeups
+from runs.sessions.held_pages import CLOSE_S, count_held_pages, take_held_page
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest_server import close_pooled_connections
@@ -31,6 +34,7 @@ def idle_worker(principal: Principal) -> Iterator[WorkerProcess]:
     process = WorkerProcess()
     yield process
     process.close()
+    _close_pages()
 
 
 @pytest.fixture
@@ -51,9 +55,22 @@ def worker(principal: Principal, settings: Any) -> Iterator[WorkerProcess]:
     process.open()
     yield process
     process.close()
+    _close_pages()
     for thread in set(threading.enumerate()) - before:
         if thread.name in ("heartbeat", "leases", "queue", "session-maintenance", "publisher"):
             thread.join(5)
+
+
+def _close_pages() -> None:
+    """Close the pages of named sessions and of suspended runs, as the end of a process does: a
+    later test would find an open page.
+    """
+    for run_id in Run.objects.values_list("id", flat=True) if count_held_pages() else ():
+        if (page := take_held_page(run_id)) is not None:
+            get_loop().submit(page.close()).result(CLOSE_S)
+    pool = get_session_pool()
+    for session_id in pool.ids():
+        get_loop().submit(pool.drop(session_id)).result(CLOSE_S)
 
 
 @pytest.fixture

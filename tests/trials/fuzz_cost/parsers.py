@@ -89,19 +89,18 @@ class Parser:
         max_bytes: the size that is accepted.
         parse: reads a text of that size.
         fragments: the parts of its texts.
-        is_native: it is native code, which lets no other thread run.
         prepare: makes of a text what `parse` reads; its time does not count.
-        longest_ms: the time at its accepted size; more for a command that runs in a process of its
-            own, where it holds nobody up.
+        longest_ms: the time at its accepted size.
+        is_offline: a command reads it, in a process of its own.
     """
 
     name: str
     max_bytes: int
     parse: Callable[[Any], Any]
     fragments: Sequence[str]
-    is_native: bool = False
     prepare: Callable[[str], Any] = str
     longest_ms: float = LONGEST_MS
+    is_offline: bool = False
 
 
 _RUN = compile_schema(contract.RUN_TASK_TEMPLATE_INPUT)
@@ -207,7 +206,6 @@ PARSERS = [
         1024 * KB,
         lambda value: check(_RUN, value),
         JSON,
-        True,
         prepare=_accepted,
     ),
     Parser(
@@ -238,14 +236,13 @@ PARSERS = [
         1024 * KB,
         lambda value: _OUTPUT.errors(value, at_most=20),
         [*JSON, '{"a":[', '{"b":', "xy"],
-        prepare=_value,
+        prepare=_accepted,
     ),
     Parser(
         "arguments that a model sends",
         4096 * KB,
         parse_arguments,
         JSON,
-        True,
         prepare=lambda text: (b'{"a":' + _json(text) + b"}").decode(),
     ),
     Parser(
@@ -268,13 +265,12 @@ PARSERS = [
         [*JSON, '{"name":"a"},', '"inputSchema":{', '{"tools":[', '"$ref":"#"'],
         prepare=_json,
     ),
-    Parser("regular expression of a search", KB, line_pattern, PATTERNS, True),
+    Parser("regular expression of a search", KB, line_pattern, PATTERNS),
     Parser(
         "lines by a regular expression",
         1024 * KB,
         lambda t: matches_in("a", t.encode(), _PATTERN, 100),
         ["a", "b", "ab", "c", "\n", "\r\n", "é"],
-        True,
     ),
     Parser("replacement in a file", 1024 * KB, _replace, ["a", "b", "ab", "c", "\n", "é"]),
     Parser(
@@ -383,11 +379,13 @@ PARSERS = [
         ['{"type":"audit",', '"a":', '"x",', ',"proof":"', "f" * 64, '"}\n', "\n", "{", "}"],
         # `audit verify` reads a file of any size; what counts is that its time is linear.
         longest_ms=LONGEST_OFFLINE_MS,
+        is_offline=True,
     ),
     Parser(
         "manifest of a backup",
         1024 * KB,
         _manifest,
         [*JSON, '{"format":1,', '"files":{', '"a":["f",1],', "../"],
+        is_offline=True,
     ),
 ]

@@ -34,14 +34,21 @@ def test_a_quadratic_parser_is_found(pair: str) -> None:
     assert cost.power > 1.5
 
 
+@pytest.mark.slow
+def test_the_pause_of_other_threads_is_measured() -> None:
+    native = Parser("native", 1024, lambda text: sum(range(2_000_000)), ["a"])
+    python = Parser("Python", 1024, lambda text: [n * n for n in range(2_000_000)], ["a"])
+    of_native, of_python = (worst_cost(one, seconds=0.3) for one in (native, python))
+    assert of_python.pause_ms < 50 < of_native.pause_ms or of_native.ms < 50
+
+
 def test_what_is_too_high() -> None:
-    native = Parser("native", 1, str, [], is_native=True)
-    python = Parser("Python", 1, str, [])
-    offline = Parser("a command", 1, str, [], longest_ms=9000.0)
-    assert Cost(1, 120.0, 1.0, "").is_too_high(native)
-    assert Cost(1, 120.0, 2.0, "").is_too_high(python)
-    assert not Cost(1, 120.0, 1.0, "").is_too_high(python)
-    assert not Cost(1, 90.0, 2.0, "").is_too_high(native)
-    assert Cost(1, 6900.0, 1.0, "").is_too_high(python)
-    assert not Cost(1, 6900.0, 1.0, "").is_too_high(offline)
+    served = Parser("a request", 1, str, [])
+    offline = Parser("a command", 1, str, [], longest_ms=9000.0, is_offline=True)
+    assert Cost(1, 120.0, 1.0, "", pause_ms=110.0).is_too_high(served)
+    assert Cost(1, 120.0, 2.0, "").is_too_high(served)
+    assert not Cost(1, 120.0, 1.0, "").is_too_high(served)
+    assert not Cost(1, 90.0, 2.0, "").is_too_high(served)
+    assert Cost(1, 6900.0, 1.0, "").is_too_high(served)
+    assert not Cost(1, 6900.0, 1.0, "", pause_ms=110.0).is_too_high(offline)
     assert Cost(1, 6900.0, 2.0, "").is_too_high(offline)
