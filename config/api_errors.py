@@ -17,8 +17,6 @@ from django.template.loader import render_to_string
 from django.views import defaults
 from rest_framework.exceptions import APIException, MethodNotAllowed
 
-from decisions.api.drf import bearer_token
-from decisions.api.view import ApiView, json_response
 from decisions.foundation.database.faults import is_temporary
 from decisions.foundation.errors import (
     InvalidInput,
@@ -28,6 +26,8 @@ from decisions.foundation.errors import (
     as_dict,
 )
 from decisions.foundation.unexpected_errors import StorageUnavailable, log_unexpected
+from decisions.rest_base.drf import bearer_token
+from decisions.rest_base.view import ApiView, json_response
 
 ADMIN = "/admin"  # answers with HTML pages; everything else with JSON
 

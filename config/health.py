@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.openapi import operation
-from decisions.api.view import PublicView, json_response
 from decisions.foundation.database.writability import takes_writes
 from decisions.foundation.infra.redis import describe_redis_fault
 from decisions.foundation.infra.threads import in_long_thread, in_thread
+from decisions.rest_base.openapi import operation
+from decisions.rest_base.view import PublicView, json_response
 from runs.operations.health.status import count_live_workers, describe_audit_fault
 from runs.streaming.hub import get_hub
 

@@ -27,10 +27,10 @@ from prometheus_client.registry import Collector
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from decisions.api.drf import HasScope, is_local_call
-from decisions.api.openapi import operation
-from decisions.api.view import ApiView
 from decisions.foundation.infra.redis import describe_redis_fault
+from decisions.rest_base.drf import HasScope, is_local_call
+from decisions.rest_base.openapi import operation
+from decisions.rest_base.view import ApiView
 from runners.metrics import METRICS, SUM, MetricSpec, Series
 from runs.models import TERMINAL, RunStatus
 from runs.operations.health.processes import ProcessState

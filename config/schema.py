@@ -13,9 +13,9 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from decisions.api.drf import JSONRenderer
-from decisions.api.openapi import components
-from decisions.api.view import PublicView
+from decisions.rest_base.drf import JSONRenderer
+from decisions.rest_base.openapi import components
+from decisions.rest_base.view import PublicView
 
 # Swagger UI sets style attributes and has its icons in data: URLs.
 DOCS_POLICY = (

@@ -268,7 +268,7 @@ INSTALLED_APPS = (
     if IS_LEAN
     else [
         "unfold",
-        "decisions.lazy_admin.LazyAdminConfig",  # django.contrib.admin
+        "config.lazy_admin.LazyAdminConfig",  # django.contrib.admin
         "django.contrib.auth",
         "django.contrib.contenttypes",
         "django.contrib.sessions",
@@ -378,11 +378,11 @@ DEFAULT_FROM_EMAIL = _mail.get("DEFAULT_FROM_EMAIL", "continuity@localhost")
 WAITING_EMAIL_TO: list[str] = _mail["WAITING_EMAIL_TO"]
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["decisions.api.drf.TokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["decisions.api.drf.HasScope"],
-    "DEFAULT_RENDERER_CLASSES": ["decisions.api.drf.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["decisions.api.drf.GatedJSONParser"],
-    "DEFAULT_THROTTLE_CLASSES": ["decisions.api.drf.TokenThrottle"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["decisions.rest_base.drf.TokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["decisions.rest_base.drf.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["decisions.rest_base.drf.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["decisions.rest_base.drf.GatedJSONParser"],
+    "DEFAULT_THROTTLE_CLASSES": ["decisions.rest_base.drf.TokenThrottle"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "config.api_errors.handle",
     "UNAUTHENTICATED_USER": None,
@@ -430,7 +430,7 @@ UNFOLD = {
         _static("continuity/shown.css"),
     ],
     "SCRIPTS": [
-        "decisions.views.languages.script_url",
+        "decisions.pages.languages.script_url",
         _static("continuity/shell.js"),
         _static("continuity/changes.js"),
         _static("continuity/run_list.js"),

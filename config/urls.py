@@ -1,4 +1,4 @@
-"""The root URL configuration; the routes of each part are in its own urls.py."""
+"""The root URL configuration; the routes of a part's REST API are in its api/urls.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.views.generic import RedirectView
 
 from config import health, metrics, schema
 
-admin.autodiscover()  # see decisions.lazy_admin
+admin.autodiscover()  # see config.lazy_admin
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(url="/admin/")),
@@ -18,10 +18,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", metrics.MetricsView.as_view()),
     path("api/schema", schema.SchemaView.as_view(), name="schema"),
     path("api/docs", schema.DocsView.as_view()),
-    path("api/v1/", include("runs.urls")),
-    path("api/v1/", include("runners.urls")),
-    path("api/v1/", include("artifacts.urls")),
-    path("", include("decisions.urls")),
+    path("api/v1/", include("runs.api.urls")),
+    path("api/v1/", include("runners.api.urls")),
+    path("api/v1/", include("artifacts.api.urls")),
+    path("api/v1/", include("decisions.api.urls")),
+    path("", include("decisions.pages.urls")),
     path("admin/", admin.site.urls),
 ]
 handler400 = "config.api_errors.bad_request"

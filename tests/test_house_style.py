@@ -23,7 +23,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "decisions/audit/sealer.py": "the last handler of a pass: log the error, seal the other rows",
     "config/celery.py": "any error of reading an item that is no message: log it, drop the item",
     "config/health.py": "any exception of a driver means that the part is unavailable",
-    "decisions/api/view.py": "the last handler of a view: log the error, return an error id",
+    "decisions/rest_base/view.py": "the last handler of a view: log the error, return an error id",
     "decisions/chat/responder.py": "after any error, the built-in responder writes the reply",
     "mcp_server/http/application.py": "the last handler of a request: log the error, or raise",
     "mcp_server/stdio/local_stack.py": "stored in a future, which raises it in the caller",

@@ -12,24 +12,24 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from artifacts import chunks, selectors
-from artifacts.api import contract
+from artifacts.api import schemas
 from artifacts.api.downloads import ByteRange, FileChunks, RangeOutside, headers_of, parse_range
 from artifacts.models import Artifact
 from artifacts.storage.blobs import presigned_url
-from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, json_response, principal_of
 from decisions.foundation.errors import InvalidInput
 from decisions.foundation.infra.threads import in_thread
+from decisions.rest_base.arguments import RequestArguments
+from decisions.rest_base.openapi import component, operation
+from decisions.rest_base.view import ApiView, json_response, principal_of
 
-_CHUNK_OF = RequestArguments(contract.GET_ARTIFACT_INPUT)
+_CHUNK_OF = RequestArguments(schemas.GET_ARTIFACT_INPUT)
 _WHOLE = RequestArguments(
     {
-        **contract.GET_ARTIFACT_INPUT,
-        "properties": {"artifactId": contract.GET_ARTIFACT_INPUT["properties"]["artifactId"]},
+        **schemas.GET_ARTIFACT_INPUT,
+        "properties": {"artifactId": schemas.GET_ARTIFACT_INPUT["properties"]["artifactId"]},
     }
 )
-_CHUNK = component("ArtifactChunk", contract.ARTIFACT_CHUNK)
+_CHUNK = component("ArtifactChunk", schemas.ARTIFACT_CHUNK)
 _EXAMPLE = {
     "artifactId": "art_01kb3x5j2e6s9w1z4b7f0h3k5m",
     "mimeType": "application/json",

@@ -8,9 +8,9 @@ from rest_framework.request import Request
 
 from artifacts.api.downloads import ByteRange, FileChunks
 from artifacts.browser_files import open_shared_file
-from decisions.api.openapi import operation
-from decisions.api.view import PublicView
 from decisions.foundation.infra.threads import in_thread
+from decisions.rest_base.openapi import operation
+from decisions.rest_base.view import PublicView
 
 _BYTES = {"type": "string", "format": "binary"}
 

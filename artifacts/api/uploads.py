@@ -9,17 +9,17 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from artifacts import uploads
-from artifacts.api import contract
+from artifacts.api import schemas
 from artifacts.storage.staging import UPLOAD_PATH, read_ticket
-from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import component, operation
-from decisions.api.view import ApiView, PublicView, json_response, principal_of
+from decisions.rest_base.arguments import RequestArguments
+from decisions.rest_base.openapi import component, operation
+from decisions.rest_base.view import ApiView, PublicView, json_response, principal_of
 
-_START = RequestArguments(contract.START_UPLOAD_INPUT)
-_UPLOAD_ID = RequestArguments(contract.UPLOAD_ID_INPUT)
-_UPLOAD = component("Upload", contract.UPLOAD)
-_START_BODY = component("StartUpload", contract.START_UPLOAD_INPUT)
-_ARTIFACT = component("Artifact", contract.ARTIFACT)
+_START = RequestArguments(schemas.START_UPLOAD_INPUT)
+_UPLOAD_ID = RequestArguments(schemas.UPLOAD_ID_INPUT)
+_UPLOAD = component("Upload", schemas.UPLOAD)
+_START_BODY = component("StartUpload", schemas.START_UPLOAD_INPUT)
+_ARTIFACT = component("Artifact", schemas.ARTIFACT)
 _SHA256 = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
 _REFUSALS = (400, 401, 403, 409, 413, 415, 429)
 

@@ -4,22 +4,22 @@ and the audit log, and the base classes of all admin pages.
 
 from decisions.admin import (
     audit,
-    continuity,
     decisions,
     operators,
     principals,
     sign_in,
     tokens,
+    user_memory,
 )
 from decisions.admin.policy import rules
 
 __all__ = [
     "audit",
-    "continuity",
     "decisions",
     "operators",
     "principals",
     "rules",
     "sign_in",
     "tokens",
+    "user_memory",
 ]

@@ -16,9 +16,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import actor_of
-from decisions.admin.continuity import record_links, state_table
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
+from decisions.admin.user_memory import record_links, state_table
 from decisions.audit.record import AuditEvent, record
 from decisions.foundation.errors import InvalidInput
 from decisions.foundation.presentation.html import code, link_to, moment

@@ -1,1 +1,1 @@
-"""Base classes of all REST views: authentication, throttling, arguments, error bodies, OpenAPI."""
+"""REST views of the Continuity API and the audit log; decisions/rest_base has their base class."""

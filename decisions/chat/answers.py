@@ -14,12 +14,12 @@ from typing import Any
 from django.db.models import QuerySet
 
 from decisions.chat.responder import TIMEOUT_S
-from decisions.continuity.owner import Owner
 from decisions.foundation.errors import IdempotencyConflict
 from decisions.foundation.infra.batches import delete_in_batches
 from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.security.keys import macs
 from decisions.foundation.validation.json_output import json_digest
+from decisions.memory.owner import Owner
 from decisions.models import ChatAnswer
 
 KEY_LIFETIME = timedelta(hours=24)

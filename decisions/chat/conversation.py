@@ -27,10 +27,10 @@ from decisions.chat.exact_request import (
     pending_request,
 )
 from decisions.chat.risk.detection import Finding, find_risk
-from decisions.continuity.owner import Owner
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.security.logs import redact, redact_value
 from decisions.foundation.security.masking import MASK
+from decisions.memory.owner import Owner
 from decisions.models import Confirmation, ConfirmationStatus, Conversation
 
 LAST_MESSAGE_CHARS = 4000  # of the last message, which the next one may refer to

@@ -11,8 +11,8 @@ from decisions.chat.analysis.impact import Impact, impact_of
 from decisions.chat.conversation import ChatTurn, read_turn
 from decisions.chat.history.retrieval import Past, extend_past, find_past
 from decisions.chat.score import Score, score_of
-from decisions.continuity.owner import Owner
-from decisions.continuity.state import UserState, cost_of, read_state
+from decisions.memory.owner import Owner
+from decisions.memory.state import UserState, cost_of, read_state
 from decisions.models import DecisionMode
 
 

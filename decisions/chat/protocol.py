@@ -18,11 +18,11 @@ from decisions.chat.conversation import ChatTurn
 from decisions.chat.evaluation import Evaluation
 from decisions.chat.history.similarity import signature
 from decisions.chat.responder import Composed, ReplyRequest
-from decisions.continuity.learning import Forecast
-from decisions.continuity.outcomes import open_outcome
-from decisions.continuity.owner import Owner
 from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal
+from decisions.memory.learning import Forecast
+from decisions.memory.outcomes import open_outcome
+from decisions.memory.owner import Owner
 from decisions.models import Decision, DecisionKind, Event
 
 INTENT_CHARS = 500  # of the request, as the intent of its forecast

@@ -27,15 +27,15 @@ from decisions.chat.answers import (
     wait_for_reply_text,
 )
 from decisions.chat.concurrent_changes import read_concurrent_changes
-from decisions.chat.contract import MESSAGE_BYTES
 from decisions.chat.evaluation import Draft, draft_reply, refresh_draft
 from decisions.chat.protocol import ChatReply, ask_questions, decide
 from decisions.chat.responder import compose_reply, is_builtin_responder
-from decisions.continuity.owner import Owner, owner_of
 from decisions.foundation.errors import IdempotencyConflict, InvalidInput
 from decisions.foundation.infra.threads import in_thread, run_to_completion
 from decisions.identity.principals import Principal
+from decisions.memory.owner import Owner, owner_of
 from decisions.models import ChatAnswer, Confirmation
+from decisions.models.chat import MESSAGE_BYTES
 
 
 async def chat(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:

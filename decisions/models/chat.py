@@ -9,6 +9,8 @@ from django.db.models import Q
 
 from decisions.models.decision import Decision
 
+MESSAGE_BYTES = 64 * 1024  # the most bytes that a message has in UTF-8
+
 
 class Conversation(models.Model):
     """A chat session of one user. Its texts are masked, except those that are encrypted.

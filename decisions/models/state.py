@@ -19,7 +19,7 @@ class Axis(models.TextChoices):
 
 
 class AxisValue(models.Model):
-    """One axis of one user, written only by `decisions.continuity.state`, with evidence."""
+    """One axis of one user, written only by `decisions.memory.state`, with evidence."""
 
     tenant_id = models.CharField(max_length=64)
     workspace_id = models.CharField(max_length=64)

@@ -10,11 +10,11 @@ from django.core.exceptions import DisallowedHost
 from django.db import Error
 from django.http import HttpRequest
 
-from decisions.api.drf import authenticate_request, throttle_request
-from decisions.api.origins import is_allowed_origin
 from decisions.foundation.errors import Forbidden, NotAuthenticated
 from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, is_credential_active
+from decisions.rest_base.drf import authenticate_request, throttle_request
+from decisions.rest_base.origins import is_allowed_origin
 from mcp_server.protocol.request_context import MessageContext
 
 CHECK_S = 15.0  # interval at which the token of an open stream is checked again

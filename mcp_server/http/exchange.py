@@ -17,10 +17,10 @@ from mcp_types.jsonrpc import JSONRPCError
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.settings import api_settings
 
-from decisions.api.arguments import check_content_type, check_encoding
 from decisions.foundation.errors import InvalidInput
 from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
+from decisions.rest_base.arguments import check_content_type, check_encoding
 from mcp_server.http.access import authenticate
 from mcp_server.protocol.message_parser import parse_message
 

@@ -17,9 +17,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import JSONRPCError, JSONRPCNotification, JSONRPCRequest
 
-from decisions.api.drf import throttle_request
 from decisions.foundation.validation.json_input import CALL_LIMIT
 from decisions.foundation.validation.json_output import escape_line_separators
+from decisions.rest_base.drf import throttle_request
 from mcp_server.http.access import wait_until_credential_ends
 from mcp_server.http.batch import ResponseCollector, is_batch, parse_batch
 from mcp_server.http.exchange import BOTH_TYPES, Exchange, error_body, parse_body

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from decisions.api.schemas import continuity as schemas
+from decisions.api.schemas.chat import CHAT_INPUT, CHAT_OUTPUT
+from decisions.api.schemas.continuity import as_continuity_error
 from decisions.authorization.confirm_by_token import confirm_decision
-from decisions.chat.contract import CHAT_INPUT, CHAT_OUTPUT
 from decisions.chat.services import chat
-from decisions.continuity import contract
-from decisions.continuity.contract import as_continuity_error
-from decisions.continuity.objects import list_objects, put_shell, put_success_path
-from decisions.continuity.outcomes import report_outcome
-from decisions.continuity.state import get_state
 from decisions.foundation.infra.threads import in_thread
+from decisions.memory.objects import list_objects, put_shell, put_success_path
+from decisions.memory.outcomes import report_outcome
+from decisions.memory.state import get_state
 from mcp_server.tools.registry import McpTool, McpToolCall
 
 Service = Callable[..., dict[str, Any]]
@@ -68,8 +68,8 @@ TOOLS = (
             " true. Call it only after the user themselves saw the risk and agreed. The token works"
             " once, for 30 minutes; if you got none, a person confirms outside this conversation."
         ),
-        input_schema=contract.CONFIRM_INPUT,
-        output_schema=contract.CONFIRM_OUTPUT,
+        input_schema=schemas.CONFIRM_INPUT,
+        output_schema=schemas.CONFIRM_OUTPUT,
         handler=partial(_call_service, confirm_decision),
     ),
     _tool(
@@ -82,8 +82,8 @@ TOOLS = (
             " decisions more careful. You can send the returned proposed_success_path to"
             " continuity_put_success_path."
         ),
-        input_schema=contract.OUTCOME_INPUT,
-        output_schema=contract.OUTCOME_OUTPUT,
+        input_schema=schemas.OUTCOME_INPUT,
+        output_schema=schemas.OUTCOME_OUTPUT,
         handler=partial(_call_service, report_outcome),
         idempotent=True,
     ),
@@ -95,8 +95,8 @@ TOOLS = (
             " identity) from 0, nothing left, to 1, the confidence of each, and main_constraint,"
             " the scarcest."
         ),
-        input_schema=contract.STATE_INPUT,
-        output_schema=contract.STATE_OUTPUT,
+        input_schema=schemas.STATE_INPUT,
+        output_schema=schemas.STATE_OUTPUT,
         handler=_state,
         read_only=True,
         idempotent=True,
@@ -109,8 +109,8 @@ TOOLS = (
             " first. A success path with steps can be repeated with the template"
             " replay_success_path (run_task_template)."
         ),
-        input_schema=contract.LIST_OBJECTS_INPUT,
-        output_schema=contract.LIST_OBJECTS_OUTPUT,
+        input_schema=schemas.LIST_OBJECTS_INPUT,
+        output_schema=schemas.LIST_OBJECTS_OUTPUT,
         handler=_objects,
         read_only=True,
         idempotent=True,
@@ -123,8 +123,8 @@ TOOLS = (
             " user for what they stated; inferred needs evidence. Older versions are kept. With"
             " if_match, the version you read, a newer one is not overwritten."
         ),
-        input_schema=contract.PUT_SHELL_INPUT,
-        output_schema=contract.PUT_OBJECT_OUTPUT,
+        input_schema=schemas.PUT_SHELL_INPUT,
+        output_schema=schemas.PUT_OBJECT_OUTPUT,
         handler=partial(_call_service, put_shell),
     ),
     _tool(
@@ -135,8 +135,8 @@ TOOLS = (
             " Every required slot needs a definition. procedure is a text, or steps [{tool, args}]"
             " with ${slot} for a slot, which replay_success_path can run without a model."
         ),
-        input_schema=contract.PUT_SUCCESS_PATH_INPUT,
-        output_schema=contract.PUT_OBJECT_OUTPUT,
+        input_schema=schemas.PUT_SUCCESS_PATH_INPUT,
+        output_schema=schemas.PUT_OBJECT_OUTPUT,
         handler=partial(_call_service, put_success_path),
     ),
 )

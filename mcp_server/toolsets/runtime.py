@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from artifacts.api.contract import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
+from artifacts.api.schemas import ARTIFACT_CHUNK, GET_ARTIFACT_INPUT
 from artifacts.chunks import read_chunk
 from decisions.foundation.infra.threads import in_thread
 from mcp_server.protocol.run_answers import (
@@ -20,7 +20,7 @@ from mcp_server.protocol.run_answers import (
 from mcp_server.tools.registry import McpTool, McpToolCall
 from mcp_server.tools.waiting_runs import wait_with_person
 from runners.actions.untrusted_page import fence_object
-from runs.api import contract
+from runs.api.schemas import runs as schemas
 from runs.direct_calls.run_messages import message_of_run
 from runs.queries import page_reader, runs, templates
 from runs.queries.run_lists import list_runs_of_call
@@ -59,7 +59,7 @@ async def run_task_template(call: McpToolCall) -> dict[str, Any]:
     answer = await long_poll.submit_and_wait(
         principal=call.principal, call=arguments, progress=call.progress, message=message
     )
-    required = contract.RUN_TASK_TEMPLATE_OUTPUT["required"]
+    required = schemas.RUN_TASK_TEMPLATE_OUTPUT["required"]
     return brief_run(answer, required) if brief else concise_run(answer)
 
 
@@ -123,7 +123,7 @@ async def subscribe_task_run_events(call: McpToolCall) -> dict[str, Any]:
 async def wait_task_run(call: McpToolCall) -> dict[str, Any]:
     """Return a run once it is terminal or waits for a person."""
     run = await wait_with_person(call, call.arguments["runId"], _wait_s(call, WAIT_MAX_MS))
-    required = contract.BRIEF_RUN_OUTPUT["required"]
+    required = schemas.BRIEF_RUN_OUTPUT["required"]
     return brief_run(run, required) if call.arguments.get("brief") else concise_run(run)
 
 
@@ -159,8 +159,8 @@ TOOLS = (
             "List the templates of run_task_template, each with a line and an example. templateId"
             " returns one with its inputSchema and limits; brief false returns all in full."
         ),
-        input_schema=contract.LIST_TASK_TEMPLATES_INPUT,
-        output_schema=contract.LIST_SOME_TASK_TEMPLATES_OUTPUT,
+        input_schema=schemas.LIST_TASK_TEMPLATES_INPUT,
+        output_schema=schemas.LIST_SOME_TASK_TEMPLATES_OUTPUT,
         handler=list_task_templates,
         read_only=True,
         idempotent=True,
@@ -175,8 +175,8 @@ TOOLS = (
             " if this connection is lost: keep runId for wait_task_run. A failed run is a normal"
             " result: read status and error.recovery."
         ),
-        input_schema=contract.BRIEF_RUN_TASK_TEMPLATE_INPUT,
-        output_schema=contract.BRIEF_RUN_TASK_TEMPLATE_OUTPUT,
+        input_schema=schemas.BRIEF_RUN_TASK_TEMPLATE_INPUT,
+        output_schema=schemas.BRIEF_RUN_TASK_TEMPLATE_OUTPUT,
         handler=run_task_template,
         # It depends on the template: some submit forms or call tools on other machines.
         destructive=True,
@@ -191,8 +191,8 @@ TOOLS = (
             " and its artifactIds, in the fields of run_task_template. To wait for the end:"
             " wait_task_run."
         ),
-        input_schema=contract.RUN_ID_INPUT,
-        output_schema=contract.RUN_OUTPUT,
+        input_schema=schemas.RUN_ID_INPUT,
+        output_schema=schemas.RUN_OUTPUT,
         output_as_of="run_task_template",
         handler=get_task_run,
         read_only=True,
@@ -205,8 +205,8 @@ TOOLS = (
             "List or search the runs of this workspace, newest first. total counts all matches."
             " Ended runs stay listed for 30 minutes by default."
         ),
-        input_schema=contract.BRIEF_LIST_TASK_RUNS_INPUT,
-        output_schema=contract.LIST_TASK_RUNS_OUTPUT,
+        input_schema=schemas.BRIEF_LIST_TASK_RUNS_INPUT,
+        output_schema=schemas.LIST_TASK_RUNS_OUTPUT,
         handler=list_task_runs,
         read_only=True,
         idempotent=True,
@@ -218,8 +218,8 @@ TOOLS = (
             "Cancel a queued or running run permanently; its saved artifacts are kept. For a run"
             " that has already ended it returns success false with the reason."
         ),
-        input_schema=contract.RUN_ID_INPUT,
-        output_schema=contract.CANCEL_TASK_RUN_OUTPUT,
+        input_schema=schemas.RUN_ID_INPUT,
+        output_schema=schemas.CANCEL_TASK_RUN_OUTPUT,
         handler=cancel_task_run,
         destructive=True,
         idempotent=True,
@@ -261,8 +261,8 @@ TOOLS = (
             "Return the limits of this installation (concurrent runs, urls per run, time limits,"
             " chunk size, lifetime of runs and artifacts) and your trust level."
         ),
-        input_schema=contract.NO_INPUT,
-        output_schema=contract.RUNTIME_PROFILE_OUTPUT,
+        input_schema=schemas.NO_INPUT,
+        output_schema=schemas.RUNTIME_PROFILE_OUTPUT,
         handler=get_runtime_profile,
         read_only=True,
         idempotent=True,
@@ -275,8 +275,8 @@ TOOLS = (
             " Call again with after = lastSeq until terminal is true. To wait only for the end,"
             " use wait_task_run."
         ),
-        input_schema=contract.SUBSCRIBE_INPUT,
-        output_schema=contract.SUBSCRIBE_OUTPUT,
+        input_schema=schemas.SUBSCRIBE_INPUT,
+        output_schema=schemas.SUBSCRIBE_OUTPUT,
         handler=subscribe_task_run_events,
         read_only=True,
         idempotent=True,
@@ -290,8 +290,8 @@ TOOLS = (
             " ended or waits for a person (waitingFor), else its current state after that time:"
             " then call again."
         ),
-        input_schema=contract.BRIEF_WAIT_TASK_RUN_INPUT,
-        output_schema=contract.BRIEF_RUN_OUTPUT,
+        input_schema=schemas.BRIEF_WAIT_TASK_RUN_INPUT,
+        output_schema=schemas.BRIEF_RUN_OUTPUT,
         output_as_of="run_task_template",
         handler=wait_task_run,
         read_only=True,
@@ -306,8 +306,8 @@ TOOLS = (
             " waitingFor.question, sometimes with suggestions. Confirmations are not given here but"
             " by a person."
         ),
-        input_schema=contract.ANSWER_TASK_RUN_INPUT,
-        output_schema=contract.CANCEL_TASK_RUN_OUTPUT,
+        input_schema=schemas.ANSWER_TASK_RUN_INPUT,
+        output_schema=schemas.CANCEL_TASK_RUN_OUTPUT,
         handler=answer_task_run,
         open_world=True,
         needs_stack=True,

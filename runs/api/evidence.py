@@ -6,12 +6,12 @@ from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import READ_REFUSALS, operation
-from decisions.api.view import ApiView, principal_of
 from decisions.audit.bundle import JSON_LINES, file_headers, in_batches
 from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.validation.json_schema import closed
+from decisions.rest_base.arguments import RequestArguments
+from decisions.rest_base.openapi import READ_REFUSALS, operation
+from decisions.rest_base.view import ApiView, principal_of
 from runs.queries.evidence import EVIDENCE_NAME, export_evidence
 
 EVIDENCE_INPUT = closed(

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from artifacts.api.contract import ARTIFACT_LIST
-from decisions.api.openapi import component
+from artifacts.api.schemas import ARTIFACT_LIST
 from decisions.foundation.validation.json_schema import closed, page_schema
-from runs.api import contract
+from decisions.rest_base.openapi import component
+from runs.api.schemas import runs as schemas
 
-RUN = component("Run", contract.RUN_OUTPUT)
+RUN = component("Run", schemas.RUN_OUTPUT)
 RUN_LIST = component("RunList", page_schema("runs", RUN))
-SUBMIT_BODY = component("Submit", contract.RUN_TASK_TEMPLATE_INPUT)
-SUBMITTED = component("SubmittedRun", contract.RUN_TASK_TEMPLATE_OUTPUT)
-TEMPLATES = component("TemplateList", contract.LIST_TASK_TEMPLATES_OUTPUT)
-CHANGED = component("ChangedRun", contract.CANCEL_TASK_RUN_OUTPUT)
-EVENT_PAGE = component("EventPage", contract.SUBSCRIBE_OUTPUT)
+SUBMIT_BODY = component("Submit", schemas.RUN_TASK_TEMPLATE_INPUT)
+SUBMITTED = component("SubmittedRun", schemas.RUN_TASK_TEMPLATE_OUTPUT)
+TEMPLATES = component("TemplateList", schemas.LIST_TASK_TEMPLATES_OUTPUT)
+CHANGED = component("ChangedRun", schemas.CANCEL_TASK_RUN_OUTPUT)
+EVENT_PAGE = component("EventPage", schemas.SUBSCRIBE_OUTPUT)
 ARTIFACTS = component("ArtifactList", ARTIFACT_LIST)
-PROFILE = component("RuntimeProfile", contract.RUNTIME_PROFILE_OUTPUT)
+PROFILE = component("RuntimeProfile", schemas.RUNTIME_PROFILE_OUTPUT)
 ANSWER_BODY = component(
-    "Answer", closed({"answer": contract.ANSWER_TASK_RUN_INPUT["properties"]["answer"]})
+    "Answer", closed({"answer": schemas.ANSWER_TASK_RUN_INPUT["properties"]["answer"]})
 )
 
 _RUN_ID = "run_01kb3x5h7c9v2m4q8t6w0y1z3a"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import WRITE_REFUSALS, component, operation
-from decisions.api.view import ApiView, json_response, principal_of
+from decisions.rest_base.arguments import RequestArguments
+from decisions.rest_base.openapi import WRITE_REFUSALS, component, operation
+from decisions.rest_base.view import ApiView, json_response, principal_of
 from runs.queries.page_reader import (
     READ_PAGE_CONTENT_INPUT,
     READ_PAGE_CONTENT_OUTPUT,

@@ -11,10 +11,11 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from artifacts.selectors import list_run_artifacts
-from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, operation
-from decisions.api.view import ApiView, json_response, principal_of
-from runs.api import contract, openapi
+from decisions.rest_base.arguments import RequestArguments
+from decisions.rest_base.openapi import READ_REFUSALS, WRITE_REFUSALS, operation
+from decisions.rest_base.view import ApiView, json_response, principal_of
+from runs.api import openapi
+from runs.api.schemas import runs as schemas
 from runs.direct_calls.run_messages import message_of_run
 from runs.queries import runs, templates
 from runs.queries.run_lists import list_runs_of_call
@@ -26,14 +27,14 @@ from runs.submission.answer import answer_run
 
 _UNFINISHED = ("queued", "running")
 
-_NOTHING = RequestArguments(contract.NO_INPUT)
-_TEMPLATES = RequestArguments(contract.GET_TASK_TEMPLATES_INPUT)
-_RUN_ID = RequestArguments(contract.RUN_ID_INPUT)
-_LIST = RequestArguments(contract.LIST_TASK_RUNS_INPUT)
-_SUBMIT = RequestArguments(contract.RUN_TASK_TEMPLATE_INPUT)
-_ANSWER = RequestArguments(contract.ANSWER_TASK_RUN_INPUT)
-_WAIT = RequestArguments(contract.WAIT_TASK_RUN_INPUT)
-_EVENTS = RequestArguments(contract.SUBSCRIBE_INPUT)
+_NOTHING = RequestArguments(schemas.NO_INPUT)
+_TEMPLATES = RequestArguments(schemas.GET_TASK_TEMPLATES_INPUT)
+_RUN_ID = RequestArguments(schemas.RUN_ID_INPUT)
+_LIST = RequestArguments(schemas.LIST_TASK_RUNS_INPUT)
+_SUBMIT = RequestArguments(schemas.RUN_TASK_TEMPLATE_INPUT)
+_ANSWER = RequestArguments(schemas.ANSWER_TASK_RUN_INPUT)
+_WAIT = RequestArguments(schemas.WAIT_TASK_RUN_INPUT)
+_EVENTS = RequestArguments(schemas.SUBSCRIBE_INPUT)
 
 _IN_PATH = {"runId": "From the response to the submit."}
 

@@ -8,27 +8,27 @@ from typing import Any
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
-from decisions.api.view import ApiView, json_response, principal_of
 from decisions.foundation.validation.json_schema import closed, page_schema
-from runs.sessions import contract
+from decisions.rest_base.arguments import RequestArguments
+from decisions.rest_base.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
+from decisions.rest_base.view import ApiView, json_response, principal_of
+from runs.api.schemas import sessions as schemas
 from runs.sessions import services as sessions
 
-_SESSION = component("Session", contract.SESSION)
+_SESSION = component("Session", schemas.SESSION)
 _LISTED = component("SessionList", page_schema("sessions", _SESSION))
-_CLOSED = component("ClosedSession", contract.CLOSED)
-_NEW = component("NewSession", contract.CREATE_INPUT)
-_RENAMED = component("SessionName", closed(contract.CREATE_INPUT["properties"]))
+_CLOSED = component("ClosedSession", schemas.CLOSED)
+_NEW = component("NewSession", schemas.CREATE_INPUT)
+_RENAMED = component("SessionName", closed(schemas.CREATE_INPUT["properties"]))
 
-_LIST = RequestArguments(contract.LIST_INPUT)
-_CREATE = RequestArguments(contract.CREATE_INPUT)
-_ID = RequestArguments(contract.ID_INPUT)
-_RENAME = RequestArguments(contract.RENAME_INPUT)
-_CLONE = RequestArguments(contract.CLONE_INPUT)
+_LIST = RequestArguments(schemas.LIST_INPUT)
+_CREATE = RequestArguments(schemas.CREATE_INPUT)
+_ID = RequestArguments(schemas.ID_INPUT)
+_RENAME = RequestArguments(schemas.RENAME_INPUT)
+_CLONE = RequestArguments(schemas.CLONE_INPUT)
 
 _IN_PATH = {"sessionId": "From a run, or from the list of sessions."}
-_SHOWN, _CREATED = {200: contract.EXAMPLE}, {201: contract.EXAMPLE}
+_SHOWN, _CREATED = {200: schemas.EXAMPLE}, {201: schemas.EXAMPLE}
 
 
 class SessionsView(ApiView):

@@ -9,53 +9,54 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
-from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
-from decisions.api.view import ApiView, json_response, principal_of
 from decisions.foundation.validation.json_schema import page_schema
-from runs.conversations import contract, selectors, services, tickets
+from decisions.rest_base.arguments import RequestArguments
+from decisions.rest_base.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
+from decisions.rest_base.view import ApiView, json_response, principal_of
+from runs.api.schemas import tasks as schemas
+from runs.conversations import selectors, services, tickets
 from runs.streaming.long_poll import wait_events
 from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events
 
-_MESSAGE = component("TaskMessage", contract.MESSAGE)
+_MESSAGE = component("TaskMessage", schemas.MESSAGE)
 _TASK = component(
     "Task",
     {
-        **contract.TASK,
+        **schemas.TASK,
         "properties": {
-            **contract.TASK["properties"],
+            **schemas.TASK["properties"],
             "messages": {"type": "array", "items": _MESSAGE},
         },
     },
 )
 _LISTED = component("TaskList", page_schema("tasks", _TASK))
-_SENT_MESSAGE = component("SentTaskMessage", contract.SENT_MESSAGE)
-_EVENTS = component("TaskEventPage", contract.EVENT_PAGE)
-_TICKET = component("TaskTicket", contract.TICKET)
-_NEW = component("NewTask", contract.CREATE_INPUT)
+_SENT_MESSAGE = component("SentTaskMessage", schemas.SENT_MESSAGE)
+_EVENTS = component("TaskEventPage", schemas.EVENT_PAGE)
+_TICKET = component("TaskTicket", schemas.TICKET)
+_NEW = component("NewTask", schemas.CREATE_INPUT)
 _NEW_MESSAGE = component(
     "NewTaskMessage",
     {
-        **contract.MESSAGE_INPUT,
+        **schemas.MESSAGE_INPUT,
         "properties": {
             name: schema
-            for name, schema in contract.MESSAGE_INPUT["properties"].items()
+            for name, schema in schemas.MESSAGE_INPUT["properties"].items()
             if name != "taskId"
         },
         "required": ["content"],
     },
 )
 
-_LIST = RequestArguments(contract.LIST_INPUT)
-_CREATE = RequestArguments(contract.CREATE_INPUT)
-_ONE = RequestArguments(contract.TASK_ID_INPUT)
-_GET = RequestArguments(contract.GET_INPUT)
-_MESSAGES = RequestArguments(contract.MESSAGE_INPUT)
-_LOG = RequestArguments(contract.EVENTS_INPUT)
+_LIST = RequestArguments(schemas.LIST_INPUT)
+_CREATE = RequestArguments(schemas.CREATE_INPUT)
+_ONE = RequestArguments(schemas.TASK_ID_INPUT)
+_GET = RequestArguments(schemas.GET_INPUT)
+_MESSAGES = RequestArguments(schemas.MESSAGE_INPUT)
+_LOG = RequestArguments(schemas.EVENTS_INPUT)
 
 _IN_PATH = {"taskId": "From the response that created the task."}
 _WRITE = (*WRITE_REFUSALS, 409)
-_SHOWN = {200: contract.EXAMPLE}
+_SHOWN = {200: schemas.EXAMPLE}
 
 
 class TasksView(ApiView):
@@ -83,8 +84,8 @@ class TasksView(ApiView):
         response=_TASK,
         status=201,
         body=_NEW,
-        body_example=contract.CREATE_EXAMPLE,
-        examples={201: contract.EXAMPLE},
+        body_example=schemas.CREATE_EXAMPLE,
+        examples={201: schemas.EXAMPLE},
         others={200: _TASK},
         refusals=_WRITE,
     )
@@ -146,9 +147,9 @@ class MessagesView(ApiView):
         response=None,
         path=_IN_PATH,
         body=_NEW_MESSAGE,
-        body_example=contract.MESSAGE_EXAMPLE,
+        body_example=schemas.MESSAGE_EXAMPLE,
         others={202: _SENT_MESSAGE, 200: _SENT_MESSAGE},
-        examples={202: contract.SENT_MESSAGE_EXAMPLE},
+        examples={202: schemas.SENT_MESSAGE_EXAMPLE},
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
@@ -243,7 +244,7 @@ class TicketView(ApiView):
         tag="tasks",
         response=_TICKET,
         path=_IN_PATH,
-        examples={200: contract.TICKET_EXAMPLE},
+        examples={200: schemas.TICKET_EXAMPLE},
         refusals=_WRITE,
     )
     def post(self, request: Request, **path: str) -> HttpResponse:
@@ -264,7 +265,7 @@ class TaskEventsView(ApiView):
         "A task's events",
         tag="tasks",
         response=_EVENTS,
-        examples={200: contract.EVENTS_EXAMPLE},
+        examples={200: schemas.EVENTS_EXAMPLE},
         arguments=_LOG,
         path=_IN_PATH,
         refusals=READ_REFUSALS,

@@ -10,27 +10,27 @@ from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import PROBLEM, component, operation
-from decisions.api.view import ApiView, json_response, principal_of
 from decisions.foundation.errors import Refused
 from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.validation.json_input import CALL_LIMIT
 from decisions.foundation.validation.json_schema import closed
+from decisions.rest_base.arguments import RequestArguments
+from decisions.rest_base.openapi import PROBLEM, component, operation
+from decisions.rest_base.view import ApiView, json_response, principal_of
 from runners.invocation.workspace_errors import CODES, as_workspace_error
 from runners.tools.registry import is_workspace_tool
-from runs.direct_calls import contract
+from runs.api.schemas import tools as schemas
 from runs.direct_calls.calls import call_tool
 from runs.direct_calls.catalogue import list_callable_tools
 from runs.direct_calls.refusals import record_refusal
 from runs.direct_calls.request import DirectCallRequest
 
 _NOTHING = RequestArguments(closed({}))
-_CALL = RequestArguments(contract.CALL_INPUT)
-_TOOLS = component("ToolList", contract.TOOLS_OUTPUT)
-_ANSWER = component("CalledTool", contract.CALL_OUTPUT)
-_BODY = component("ToolCall", contract.CALL_BODY)
-_WORKSPACE = component("WorkspaceProblem", contract.S4_PROBLEM)
+_CALL = RequestArguments(schemas.CALL_INPUT)
+_TOOLS = component("ToolList", schemas.TOOLS_OUTPUT)
+_ANSWER = component("CalledTool", schemas.CALL_OUTPUT)
+_BODY = component("ToolCall", schemas.CALL_BODY)
+_WORKSPACE = component("WorkspaceProblem", schemas.S4_PROBLEM)
 _PROBLEM = component(
     "ToolProblem",
     {

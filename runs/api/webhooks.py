@@ -7,22 +7,23 @@ from http import HTTPStatus
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from decisions.api.arguments import RequestArguments
-from decisions.api.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
-from decisions.api.view import ApiView, json_response, principal_of
-from runs.api import contract, webhook_contract
+from decisions.foundation.validation.json_schema import closed
+from decisions.rest_base.arguments import RequestArguments
+from decisions.rest_base.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
+from decisions.rest_base.view import ApiView, json_response, principal_of
+from runs.api.schemas import webhooks as schemas
 from runs.webhooks import services
 
-_NOTHING = RequestArguments(contract.NO_INPUT)
-_CREATE = RequestArguments(webhook_contract.CREATE_WEBHOOK_INPUT)
-_ONE = RequestArguments(webhook_contract.WEBHOOK_ID_INPUT)
-_LIST = RequestArguments(webhook_contract.LIST_DELIVERIES_INPUT)
-_DELIVERY = RequestArguments(webhook_contract.DELIVERY_INPUT)
+_NOTHING = RequestArguments(closed({}))
+_CREATE = RequestArguments(schemas.CREATE_WEBHOOK_INPUT)
+_ONE = RequestArguments(schemas.WEBHOOK_ID_INPUT)
+_LIST = RequestArguments(schemas.LIST_DELIVERIES_INPUT)
+_DELIVERY = RequestArguments(schemas.DELIVERY_INPUT)
 _WEBHOOK_PATH = {"webhookId": "From the response that created the webhook."}
 _DELIVERY_PATH = {**_WEBHOOK_PATH, "deliveryId": "From the list of deliveries."}
 _WRITE = (*WRITE_REFUSALS, 409)
-WEBHOOK = component("Webhook", webhook_contract.WEBHOOK)
-DELIVERY = component("WebhookDelivery", webhook_contract.DELIVERY)
+WEBHOOK = component("Webhook", schemas.WEBHOOK)
+DELIVERY = component("WebhookDelivery", schemas.DELIVERY)
 _EXAMPLE = {"url": "https://example.com/hooks/continuity", "name": "billing"}
 
 
@@ -35,7 +36,7 @@ class WebhooksView(ApiView):
         "listWebhooks",
         "Webhooks of the workspace",
         tag="webhooks",
-        response=component("WebhookList", webhook_contract.WEBHOOK_LIST),
+        response=component("WebhookList", schemas.WEBHOOK_LIST),
         refusals=READ_REFUSALS,
     )
     def get(self, request: Request) -> HttpResponse:
@@ -48,8 +49,8 @@ class WebhooksView(ApiView):
         "Create a webhook",
         tag="webhooks",
         status=201,
-        response=component("NewWebhook", webhook_contract.NEW_WEBHOOK),
-        body=component("CreateWebhook", webhook_contract.CREATE_WEBHOOK_INPUT),
+        response=component("NewWebhook", schemas.NEW_WEBHOOK),
+        body=component("CreateWebhook", schemas.CREATE_WEBHOOK_INPUT),
         body_example=_EXAMPLE,
         refusals=_WRITE,
     )
@@ -99,7 +100,7 @@ class WebhookView(ApiView):
         tag="webhooks",
         path=_WEBHOOK_PATH,
         refusals=_WRITE,
-        response=component("DeletedWebhook", webhook_contract.DELETED_WEBHOOK),
+        response=component("DeletedWebhook", schemas.DELETED_WEBHOOK),
     )
     def delete(self, request: Request, **path: str) -> HttpResponse:
         """Deletes its deliveries too, including unfinished ones."""
@@ -163,7 +164,7 @@ class DeliveriesView(ApiView):
         "Deliveries of a webhook",
         tag="webhooks",
         arguments=_LIST,
-        response=component("WebhookDeliveryList", webhook_contract.DELIVERY_LIST),
+        response=component("WebhookDeliveryList", schemas.DELIVERY_LIST),
         path=_WEBHOOK_PATH,
         refusals=READ_REFUSALS,
     )

@@ -18,12 +18,12 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 
-from decisions.api.drf import authenticate_request, is_local_call, record_unknown_credential
-from decisions.api.origins import is_allowed_origin
 from decisions.foundation.errors import Forbidden, NotAuthenticated, Refused
 from decisions.foundation.infra.cancellation import cancel_and_wait
 from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, authenticate
+from decisions.rest_base.drf import authenticate_request, is_local_call, record_unknown_credential
+from decisions.rest_base.origins import is_allowed_origin
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.selectors import get_task
 from runs.conversations.tickets import redeem_ticket

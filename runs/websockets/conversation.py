@@ -14,10 +14,10 @@ from typing import Any
 
 from django.db import Error
 
-from decisions.api.drf import throttle_principal
 from decisions.foundation.errors import InvalidInput, NotAuthenticated, NotReady, Refused
 from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, is_credential_active
+from decisions.rest_base.drf import throttle_principal
 from runs.conversations import services
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.selectors import list_task_events

@@ -21,7 +21,7 @@ from decisions.foundation.validation.json_schema import (
     coerce_integers,
     compile_schema,
 )
-from runs.conversations.contract import MESSAGE_INPUT
+from runs.api.schemas.tasks import MESSAGE_INPUT
 from runs.events.types import SNAPSHOT_SYNC
 
 VERSION = 1

@@ -22,12 +22,12 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db import Error
 
 from artifacts.storage.blobs import presigned_url
-from decisions.api.drf import record_unknown_credential
 from decisions.foundation.errors import Conflict, InvalidInput, NotAuthenticated, NotFound, Refused
 from decisions.foundation.infra.clock import now_ms
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.redis import redis_errors
 from decisions.foundation.infra.threads import in_thread
+from decisions.rest_base.drf import record_unknown_credential
 from runners import metrics
 from runners.actions.own_pages import own_origins
 from runners.models import new_client_id

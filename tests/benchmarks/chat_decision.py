@@ -100,8 +100,8 @@ def write(owner: Any) -> None:
     from django.db import transaction
 
     from decisions.audit.record import AuditEvent, record
-    from decisions.continuity.learning import Forecast
-    from decisions.continuity.outcomes import open_outcome
+    from decisions.memory.learning import Forecast
+    from decisions.memory.outcomes import open_outcome
     from decisions.models import ChatAnswer, Conversation, Decision, Event
 
     number, now = next(_numbers), datetime.now(UTC)
@@ -173,8 +173,8 @@ def measure(database: str) -> None:
     from django.core.management import call_command
     from django.db import connection
 
-    from decisions.continuity.owner import Owner
     from decisions.identity.principals import local_principal
+    from decisions.memory.owner import Owner
 
     call_command("migrate", verbosity=0)
     principal = local_principal()

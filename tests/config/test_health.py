@@ -38,7 +38,7 @@ def test_the_liveness_route_answers_without_checking_dependencies(
     async def fail(*args: object, **kwargs: object) -> None:
         raise AssertionError("a dependency was checked")
 
-    monkeypatch.setattr("decisions.api.view.in_thread", fail)
+    monkeypatch.setattr("decisions.rest_base.view.in_thread", fail)
     assert json_of(anonymous.get("/healthz")) == {"status": "ok"}
 
 

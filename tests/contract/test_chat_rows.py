@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from config.schema import document
-from decisions.chat.contract import CHAT_INPUT, CHAT_OUTPUT
+from decisions.api.schemas.chat import CHAT_INPUT, CHAT_OUTPUT
 from decisions.foundation.validation.json_schema import compile_schema
 from decisions.identity.principals import Principal
 from decisions.models import Decision

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from decisions.authorization.confirmations import open_confirmation
-from decisions.continuity.outcomes import open_outcome
 from decisions.identity.principals import Principal
+from decisions.memory.outcomes import open_outcome
 from decisions.models import Outcome
 from tests.contract.bad_inputs import Row, in_samples, rows
 from tests.contract.continuity_calls import (

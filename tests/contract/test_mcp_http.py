@@ -10,11 +10,11 @@ import httpx
 import pytest
 from django.conf import settings
 
-from decisions.api.throttle import CallCounter
 from decisions.foundation.errors import TooManyRequests
 from decisions.foundation.validation.json_input import CALL_LIMIT
 from decisions.identity.principals import create_token
 from decisions.models import Token
+from decisions.rest_base.throttle import CallCounter
 from tests.contract.mcp_host import INITIALIZE, structured
 from tests.contract.mcp_http_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest.rest import NO_TLS, bearer, refusal

@@ -15,7 +15,7 @@ from decisions.foundation.validation.json_input import CALL_LIMIT
 from decisions.identity.principals import Principal
 from mcp_server.protocol.request_context import MessageContext
 from mcp_server.tools.registry import McpTool, McpToolCall
-from runs.api.contract import NO_INPUT, RUN_ID_INPUT
+from runs.api.schemas.runs import NO_INPUT, RUN_ID_INPUT
 from tests.contract.mcp_host import (
     Host,
     PrincipalTransport,

@@ -9,9 +9,9 @@ import httpx
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from decisions.api.view import ApiView, PublicView
+from decisions.api.continuity_view import ContinuityView
 from decisions.identity.principals import SCOPES
-from decisions.views.base import ContinuityView
+from decisions.rest_base.view import ApiView, PublicView
 from tests.support.rest.rest import continuity_refusal, refusal
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]

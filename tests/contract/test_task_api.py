@@ -11,7 +11,7 @@ import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.foundation.validation.json_schema import check, compile_schema, page_schema
-from runs.conversations import contract
+from runs.api.schemas import tasks as schemas
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest import json_of, refusal
@@ -50,7 +50,7 @@ def test_a_task_reports_why_its_last_run_failed_until_a_run_succeeds(
 ) -> None:
     task = create_task(api, "fail")
     worker.work()
-    shown = validated(json_of(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
+    shown = validated(json_of(api.get(f"{TASKS}/{task['taskId']}")), schemas.TASK)
     assert (shown["status"], shown["error"]["runId"]) == ("error", Run.objects.get().id)
     assert shown["error"]["message"] == "failed as instructed"
     assert shown["error"]["errorCode"]
@@ -67,11 +67,11 @@ def test_a_task_starts_with_its_message_and_returns_its_answer(
     worker: WorkerProcess,
 ) -> None:
     response = api.post(TASKS, json={"message": "say hi"})
-    task = validated(json_of(response, 201), contract.TASK)
+    task = validated(json_of(response, 201), schemas.TASK)
     assert response.headers["Location"] == f"{TASKS}/{task['taskId']}"
     assert (task["status"], task["title"]) == ("running", "say hi")
     worker.work()
-    shown = validated(json_of(api.get(f"{TASKS}/{task['taskId']}")), contract.TASK)
+    shown = validated(json_of(api.get(f"{TASKS}/{task['taskId']}")), schemas.TASK)
     assert [message["role"] for message in shown["messages"]] == ["user", "assistant"]
     assert shown["status"] == "completed"
     assert len(json_of(api.get(f"{TASKS}/{task['taskId']}?messages=1"))["messages"]) == 1
@@ -79,7 +79,7 @@ def test_a_task_starts_with_its_message_and_returns_its_answer(
 
 def test_tasks_are_listed_newest_first_by_status_and_in_pages(api: httpx.Client) -> None:
     task_ids = [create_task(api, None, title=name)["taskId"] for name in "abc"]
-    page = page_schema("tasks", contract.TASK)
+    page = page_schema("tasks", schemas.TASK)
     first = validated(json_of(api.get(TASKS, params={"limit": 2})), page)
     assert [task["taskId"] for task in first["tasks"]] == task_ids[:0:-1]
     assert (first["total"], first["hasMore"], first["nextCursor"]) == (3, True, "2")
@@ -91,7 +91,7 @@ def test_tasks_are_listed_newest_first_by_status_and_in_pages(api: httpx.Client)
 def test_a_message_with_a_repeated_key_is_accepted_once(api: httpx.Client) -> None:
     task = create_task(api)
     first = validated(
-        json_of(post_message(api, task, "say more", idempotencyKey="k"), 202), contract.SENT_MESSAGE
+        json_of(post_message(api, task, "say more", idempotencyKey="k"), 202), schemas.SENT_MESSAGE
     )
     assert (first["queued"], first["deduplicated"]) == (True, False)
     again = json_of(post_message(api, task, "say more", idempotencyKey="k"))
@@ -118,7 +118,7 @@ def test_a_busy_task_refuses_a_message_that_may_not_be_queued(api: httpx.Client)
 
 def test_a_task_is_taken_over_returned_and_stopped(api: httpx.Client) -> None:
     path = f"{TASKS}/{create_task(api)['taskId']}"
-    taken = validated(json_of(api.post(f"{path}/takeover")), contract.TASK)
+    taken = validated(json_of(api.post(f"{path}/takeover")), schemas.TASK)
     assert (taken["status"], "takenOverAt" in taken) == ("takeover", True)
     assert taken["takenOverBy"] == Run.objects.get().principal_id
     given_back = json_of(api.post(f"{path}/resume"))
@@ -134,11 +134,11 @@ def test_the_event_log_is_read_in_pages_and_a_read_waits_for_the_next_event(
     worker: WorkerProcess,
 ) -> None:
     path = f"{TASKS}/{create_task(api)['taskId']}/events"
-    first = validated(json_of(api.get(path, params={"limit": 1})), contract.EVENT_PAGE)
+    first = validated(json_of(api.get(path, params={"limit": 1})), schemas.EVENT_PAGE)
     assert ([event["type"] for event in first["events"]], first["lastSeq"]) == (["message"], 1)
     worker.work()
     rest = validated(
-        json_of(api.get(path, params={"after": 1, "waitMs": 30_000})), contract.EVENT_PAGE
+        json_of(api.get(path, params={"after": 1, "waitMs": 30_000})), schemas.EVENT_PAGE
     )
     assert rest["events"][-1]["data"]["status"] == "completed"
     assert [event["seq"] for event in rest["events"]] == list(range(2, rest["lastSeq"] + 1))

@@ -16,7 +16,7 @@ from decisions.audit.anonymous_events import write_counted_events
 from decisions.foundation.validation.json_schema import check, compile_schema
 from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry, Token
-from runs.conversations import contract
+from runs.api.schemas import tasks as schemas
 from runs.conversations.services import create_task
 from runs.models import Run, Task, TaskMessage, TaskTicket
 from runs.websockets import connection, conversation
@@ -60,7 +60,7 @@ def test_a_page_receives_the_status_of_the_task_and_its_events(
     seqs = [frame["event"]["seq"] for frame in frames]
     assert seqs == list(range(seqs[0], Task.objects.get().last_seq + 1))
     for frame in frames:
-        check(compile_schema(contract.EVENT), frame["event"])
+        check(compile_schema(schemas.EVENT), frame["event"])
     types = [frame["event"]["type"] for frame in frames]
     assert {"chatDelta", "toolUsed", "message", "run.succeeded"} <= set(types)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from decisions.continuity.objects import put_success_path
 from decisions.identity.principals import Principal
+from decisions.memory.objects import put_success_path
 from tests.contract.api_client import Answer, Surface
 from tests.support.browser.login_site import PASSWORD, USERNAME
 from tests.support.browser.template_sites import Site, by_text

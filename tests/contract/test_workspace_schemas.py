@@ -14,7 +14,7 @@ from decisions.foundation.validation.json_schema import compile_schema
 from mcp_server.tools.registry import McpTool, load_toolsets
 from runners.invocation.arguments import input_schema
 from runners.tools.registry import list_tools
-from runs.direct_calls import contract
+from runs.api.schemas import tools as schemas
 
 pytest_plugins = ["tests.support.rest.rest_fixtures"]
 
@@ -104,7 +104,7 @@ def test_a_tool_has_a_description_for_the_model(name: str) -> None:
 
 def test_rest_lists_the_same_schemas(api: httpx.Client) -> None:
     answer = api.get("/api/v1/tools").json()
-    compile_schema(contract.TOOLS_OUTPUT).validate(answer)
+    compile_schema(schemas.TOOLS_OUTPUT).validate(answer)
     listed = {tool["name"]: tool for tool in answer["tools"]}
     assert set(listed) >= WORKSPACE | DEVELOPER | {"read_page", "open_page"}
     for name in WORKSPACE | DEVELOPER:

@@ -17,8 +17,8 @@ from django.db.models.fields.json import KT
 from decisions.chat.analysis.language import SCAN_CHARS
 from decisions.chat.history.signatures import signatures_of
 from decisions.chat.history.similarity import rough_similarity, signature, similarity
-from decisions.continuity.objects import current_versions
-from decisions.continuity.owner import Owner
+from decisions.memory.objects import current_versions
+from decisions.memory.owner import Owner
 from decisions.models import Event, ObjectType, Outcome, OutcomeStatus
 
 MIN_SIMILARITY = 0.5  # of a past event that is related to the message

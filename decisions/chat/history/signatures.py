@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 
 from decisions.chat.history.similarity import near_ones
-from decisions.continuity.owner import Owner
+from decisions.memory.owner import Owner
 from decisions.models import Event
 
 MAX_USERS = 32  # in the cache; ten thousand events take about 2 MB

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from decisions.continuity.objects import find_success_path
-from decisions.continuity.success_paths import fill_slots, slots_of
 from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
+from decisions.memory.objects import find_success_path
+from decisions.memory.success_paths import fill_slots, slots_of
 from runners.errors import ToolFailed
 from runners.tools.base import Closed, Effect, Tool
 from runs.models import RunStatus

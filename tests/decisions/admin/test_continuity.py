@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from django.test import Client
 
-from decisions.continuity.objects import put_shell, put_success_path
-from decisions.continuity.outcomes import report_outcome
 from decisions.identity.principals import Principal
+from decisions.memory.objects import put_shell, put_success_path
+from decisions.memory.outcomes import report_outcome
 from decisions.models import Outcome, User, UserObject
 from tests.support.decisions.continuity import SHELL, SUCCESS_PATH, create_decision_with_outcome
 

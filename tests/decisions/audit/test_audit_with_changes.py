@@ -17,11 +17,11 @@ from decisions.authorization.policy_rules import (
     retire_rule,
 )
 from decisions.chat.services import chat
-from decisions.continuity.objects import put_shell
-from decisions.continuity.outcomes import report_outcome
 from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal, create_token
 from decisions.identity.tokens import revoke_token, set_token_users
+from decisions.memory.objects import put_shell
+from decisions.memory.outcomes import report_outcome
 from decisions.models import Confirmation, Outcome, PolicyRule, Token
 from tests.support.decisions.confirmations import confirm
 from tests.support.decisions.continuity import (

@@ -19,7 +19,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.authorization.sealed_arguments import seal_arguments
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision, PolicyRule
-from decisions.views.confirmation_page import TRIES_RECORDED
+from decisions.pages.confirmation import TRIES_RECORDED
 from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import (

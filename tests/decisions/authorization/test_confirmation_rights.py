@@ -12,9 +12,9 @@ from decisions.authorization.authorize import ToolCallRequest, admit_call
 from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.continuity import objects
 from decisions.foundation.errors import ConfirmationRequired, ConfirmTokenInvalid, Conflict
 from decisions.identity.principals import Principal
+from decisions.memory import objects
 from decisions.models import Confirmation, Decision, ObjectVersion
 from tests.support.decisions.confirmations import CONFIRMER, confirm
 from tests.support.decisions.continuity import SHELL, create_decision

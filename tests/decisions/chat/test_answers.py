@@ -18,9 +18,9 @@ from decisions.chat import answers, responder, services
 from decisions.chat.concurrent_changes import ConcurrentChanges, read_concurrent_changes
 from decisions.chat.responder import ReplyRequest
 from decisions.chat.services import chat
-from decisions.continuity.owner import Owner
 from decisions.foundation.errors import IdempotencyConflict, InvalidInput
 from decisions.identity.principals import Principal
+from decisions.memory.owner import Owner
 from decisions.models import AuditEntry, ChatAnswer, Confirmation, Decision
 from tests.support.runs.concurrent_calls import at_once
 

@@ -9,10 +9,10 @@ import pytest
 from django.test import override_settings
 
 from decisions.chat.services import chat
-from decisions.continuity.objects import put_success_path
-from decisions.continuity.outcomes import report_outcome
 from decisions.foundation.errors import Forbidden, ForbiddenUser, InvalidInput
 from decisions.identity.principals import Principal
+from decisions.memory.objects import put_success_path
+from decisions.memory.outcomes import report_outcome
 from decisions.models import AuditEntry, Confirmation, Conversation, Decision, Event, Outcome
 from tests.support.decisions.continuity import HARMLESS, KNOWN_SLOTS, RISKY, SUCCESS_PATH, SendChat
 

@@ -16,9 +16,9 @@ from decisions.chat import conversation, evaluation, services
 from decisions.chat.history import retrieval
 from decisions.chat.history.signatures import UserSignatures
 from decisions.chat.history.similarity import signature
-from decisions.continuity.objects import put_success_path
-from decisions.continuity.owner import Owner
 from decisions.identity.principals import Principal
+from decisions.memory.objects import put_success_path
+from decisions.memory.owner import Owner
 from decisions.models import ChatAnswer, Decision, Event
 from tests.support.decisions.continuity import HARMLESS, KNOWN_SLOTS, SUCCESS_PATH, SendChat
 from tests.support.runs.concurrent_calls import at_once

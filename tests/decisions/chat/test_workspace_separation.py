@@ -11,8 +11,8 @@ import pytest
 
 from decisions.chat.history.retrieval import FAILURE_PENALTY
 from decisions.chat.services import chat
-from decisions.continuity.outcomes import report_outcome
 from decisions.identity.principals import Principal
+from decisions.memory.outcomes import report_outcome
 from decisions.models import Conversation, Decision, Event
 from tests.support.decisions.continuity import HARMLESS, KNOWN_SLOTS, RISKY
 

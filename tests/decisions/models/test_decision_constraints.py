@@ -12,10 +12,10 @@ from django.test import override_settings
 
 from decisions.audit.sealer import Sealer
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.continuity.objects import put_shell
-from decisions.continuity.state import AxisChange, apply_changes
 from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal, create_token
+from decisions.memory.objects import put_shell
+from decisions.memory.state import AxisChange, apply_changes
 from decisions.models import (
     AuditSeal,
     AxisValue,

@@ -10,7 +10,7 @@ import os, sys
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 import django
 django.setup()
-import mcp_server.stdio.streams, mcp_server.tools.registry, runs.api.tools, runners.targets.views
+import mcp_server.stdio.streams, mcp_server.tools.registry, runs.api.tools, runners.api.targets
 mcp_server.tools.registry.load_caller_tools(["runtime", "continuity", "workspace", "targets"])
 sys.exit("httpcore2" in sys.modules)
 """

@@ -14,9 +14,9 @@ from artifacts.models import Artifact
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.continuity.objects import put_shell
-from decisions.continuity.state import AxisChange, apply_changes
 from decisions.identity.principals import Principal, create_token
+from decisions.memory.objects import put_shell
+from decisions.memory.state import AxisChange, apply_changes
 from decisions.models import AuditEntry, Decision, Tenant, Token, User, Workspace
 from runners.models import BrowserSession, ExecutionTarget
 from runs.conversations.services import create_task

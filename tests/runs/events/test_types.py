@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from decisions.foundation.validation.json_schema import check, compile_schema
-from runs.api.contract import EVENT
+from runs.api.schemas.runs import EVENT
 from runs.events.types import EVENT_TYPES, FINAL, EventType
 from runs.execution.step_context import StepRun
 from runs.models import TERMINAL, Run

@@ -16,9 +16,9 @@ from artifacts.selectors import open_content
 from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import tool_call_request
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.continuity.objects import put_success_path
 from decisions.foundation.errors import ConfirmationRequired, Forbidden, InvalidInput
 from decisions.identity.principals import Principal
+from decisions.memory.objects import put_success_path
 from decisions.models import AuditEntry, Decision
 from runners.models import ExecutionTarget
 from runners.targets.cache import target_state

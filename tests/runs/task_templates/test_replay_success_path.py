@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from decisions.authorization.policy_rules import RuleFields, create_rule
-from decisions.continuity.objects import put_shell, put_success_path
 from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal, authenticate, create_token
+from decisions.memory.objects import put_shell, put_success_path
 from runs.models import Run, RunStep
 from runs.submission.services import retry_run, submit_run
 from runs.submission.validation import validate_submission

@@ -17,9 +17,9 @@ from decisions.audit.record import AuditEvent, record
 from decisions.authorization.confirmation_links import confirmation_link
 from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.sealed_arguments import seal_arguments
-from decisions.continuity.outcomes import open_outcome
 from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal, create_token, local_principal
+from decisions.memory.outcomes import open_outcome
 from decisions.models import Confirmation, Decision
 from runners.models import BrowserSession, ExecutionTarget, PluginClient
 from runners.targets.targets import Caller

@@ -8,10 +8,10 @@ from typing import Any
 
 from decisions.authorization.confirmations import open_confirmation
 from decisions.authorization.sealed_arguments import seal_arguments
-from decisions.continuity.learning import Forecast
-from decisions.continuity.outcomes import open_outcome
-from decisions.continuity.owner import Owner
 from decisions.identity.principals import Principal
+from decisions.memory.learning import Forecast
+from decisions.memory.outcomes import open_outcome
+from decisions.memory.owner import Owner
 from decisions.models import Decision, DecisionKind, DecisionMode, Outcome
 
 SHELL: dict[str, Any] = {

@@ -43,7 +43,7 @@ from runners.workspace.webgal.project import Project
 from runners.workspace.writing.line_diff import diff_lines
 from runners.workspace.writing.replacement import replace_all
 from runs.agent.output_schema import check_output_schema
-from runs.api import contract
+from runs.api.schemas import runs as schemas
 from runs.operations.backups.manifest import read_manifest
 from runs.operations.home.errors import BackupError
 from runs.search.labels import parse_labels
@@ -103,7 +103,7 @@ class Parser:
     is_offline: bool = False
 
 
-_RUN = compile_schema(contract.RUN_TASK_TEMPLATE_INPUT)
+_RUN = compile_schema(schemas.RUN_TASK_TEMPLATE_INPUT)
 _OUTPUT = ForeignSchema(
     {
         "type": "object",

@@ -13,7 +13,7 @@ from pydantic import Field
 from decisions.foundation.errors import InvalidInput
 from decisions.foundation.validation.json_schema import check, compile_schema, schema_of
 from runners.tools.base import Closed
-from runs.api import contract
+from runs.api.schemas import runs as schemas
 
 
 class Stop(Closed):
@@ -111,7 +111,7 @@ def test_a_schema_that_cannot_be_applied_is_an_error_at_once(schema: dict[str, A
 
 SCHEMAS = {
     name: value
-    for name, value in vars(contract).items()
+    for name, value in vars(schemas).items()
     if name.isupper() and not name.startswith("_")  # a private one is a part of a schema
 }
 

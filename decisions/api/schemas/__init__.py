@@ -1,0 +1,1 @@
+"""JSON Schemas of the Continuity API, the same for REST and MCP."""

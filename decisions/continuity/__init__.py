@@ -1,1 +1,0 @@
-"""State, objects and outcomes of a user (S2)."""

@@ -1,1 +1,0 @@
-"""REST views of the Continuity API and the audit log, and the confirmation page."""
