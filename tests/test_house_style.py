@@ -248,16 +248,14 @@ def test_no_modules_import_each_other_in_a_circle_for_types_neither() -> None:
     TopologicalSorter(imported).prepare()  # raises CycleError, which names a circle
 
 
-def test_every_source_file_that_the_docs_name_exists() -> None:
+def test_every_source_file_and_folder_that_the_docs_name_exists() -> None:
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    part = r"(?:config|decisions|artifacts|runners|runs|mcp_server|tests)/[\w/]+"
     named = {
         f"{name_of(page)}: {path}"
         for page in pages
-        for path in re.findall(
-            r"(?<![\w./-])((?:config|decisions|artifacts|runners|runs|mcp_server|tests)/[\w/]+\.\w+)",
-            page.read_text(),
-        )
-        if not (ROOT / path).exists()
+        for path in re.findall(rf"(?<![\w./-]){part}\.\w+|(?<=`){part}(?=`)", page.read_text())
+        if not (ROOT / path).is_file() and not list((ROOT / path).glob("[!_]*"))
     }
     # the file that a reader is told to create
     assert named <= {"docs/adding-a-tool.md: runners/browser/tools/count_links.py"}
