@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from pydantic import ConfigDict, Field, StrictBool, StrictStr, model_validator
 from pydantic.config import JsonDict
@@ -83,6 +83,13 @@ class Locator(Closed):
         return f"the selector {self.selector}" if self.selector else f"the words “{self.query}”"
 
 
+class PointingArgs(Protocol):
+    """Arguments of an action that name an element."""
+
+    click_id: int | None
+    xpath: str | None
+
+
 class ElementReference(Closed):
     """Identifies an element by clickId or XPath, or by both, which have to name the same one; else
     the field that has the focus. Once it was resolved, `node` is the name of that element; with
@@ -94,6 +101,11 @@ class ElementReference(Closed):
     xpath: StrictStr | None = None
     node: StrictStr | None = None
     compares: bool | None = None
+
+    @classmethod
+    def of(cls, args: PointingArgs) -> ElementReference:
+        """Return the reference in the arguments of an action."""
+        return cls.model_validate({"clickId": args.click_id, "xpath": args.xpath})
 
     def __str__(self) -> str:
         if self.click_id is not None:

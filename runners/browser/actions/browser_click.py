@@ -13,12 +13,9 @@ from runners.actions.results import Clicked
 from runners.browser.input.dom_input import DomInput
 from runners.browser.input.interactor import Interactor
 from runners.browser.parameters import ElementReference
-from runners.browser.tabs.input_strategy import with_input_strategy
-from runners.browser.tabs.stored_downloads import store_downloads
-from runners.browser.tabs.task_tab import page_notices, task_tab
+from runners.browser.tabs.task_input import send_input
+from runners.browser.tabs.task_tab import task_tab
 from runners.tools.base import ToolContext
-
-LOCATE_MS = 2000
 
 
 @action(CLICK, kind="browser")
@@ -34,28 +31,27 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
     other failures, details.effect says whether anything was clicked.
     """
     async with task_tab(ctx, args.tab_id) as task:
-        _, by_cdp, warnings = await with_input_strategy(
+        sent = await send_input(
             task,
             ctx,
             lambda interactor: _click(interactor, args, task.picture_scale),
-            by_cdp=args.strategy == "cdp_mouse",
-            locate_ms=LOCATE_MS,
+            is_real=args.strategy == "cdp_mouse",
             dialog=args.dialog,
         )
-        downloads, download_warnings = await store_downloads(task, ctx)
-        warnings += download_warnings + page_notices(task, ctx)
-    strategy: ClickStrategy = "cdp_mouse" if by_cdp else "dom_click"
-    return Clicked(strategy=strategy, downloads=downloads, warnings=warnings).as_output()
+    strategy: ClickStrategy = "cdp_mouse" if sent.is_real else "dom_click"
+    return Clicked(strategy=strategy, downloads=sent.downloads, warnings=sent.warnings).as_output()
 
 
-async def _click(interactor: Interactor, args: BrowserClick, scale: float) -> None:
+async def _click(
+    interactor: Interactor, args: BrowserClick, scale: float
+) -> tuple[None, list[str]]:
     if args.x is None or args.y is None:
-        target = {"clickId": args.click_id, "xpath": args.xpath}
-        await interactor.click(ElementReference.model_validate(target))
-        return
+        await interactor.click(ElementReference.of(args))
+        return None, []
     if isinstance(interactor.device, DomInput):  # it clicks the element that was located last
         raise CdpUnavailable(
             "Real input is not available, and without it only elements can be clicked.",
             details={"effect": "none"},
         )
     await interactor.click_point(args.x / scale, args.y / scale)
+    return None, []

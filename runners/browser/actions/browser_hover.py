@@ -8,27 +8,21 @@ from typing import Any
 from runners.actions.catalogue import HOVER
 from runners.actions.parameters import BrowserHover
 from runners.actions.registration import action
-from runners.actions.results import Hovered
+from runners.actions.results import Hovered, MouseStrategy
 from runners.browser.input.gestures import hover
 from runners.browser.parameters import ElementReference
-from runners.browser.tabs.input_strategy import with_input_strategy
-from runners.browser.tabs.task_tab import page_notices, task_tab
+from runners.browser.tabs.task_input import send_input
+from runners.browser.tabs.task_tab import task_tab
 from runners.tools.base import ToolContext
-
-LOCATE_MS = 2000
 
 
 @action(HOVER, kind="browser")
 async def browser_hover(args: BrowserHover, ctx: ToolContext) -> Mapping[str, Any]:
     """Move the mouse over an element of the task's page, for menus and hints that appear then."""
-    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    target = ElementReference.of(args)
     async with task_tab(ctx, args.tab_id) as task:
-        _, by_cdp, warnings = await with_input_strategy(
-            task,
-            ctx,
-            lambda interactor: hover(interactor, target),
-            by_cdp=True,
-            locate_ms=LOCATE_MS,
+        sent = await send_input(
+            task, ctx, lambda interactor: hover(interactor, target), may_download=False
         )
-        warnings += page_notices(task, ctx)
-    return Hovered(strategy="cdp_mouse" if by_cdp else "dom_events", warnings=warnings).as_output()
+    strategy: MouseStrategy = "cdp_mouse" if sent.is_real else "dom_events"
+    return Hovered(strategy=strategy, warnings=sent.warnings).as_output()

@@ -40,7 +40,7 @@ async def browser_scroll(args: BrowserScroll, ctx: ToolContext) -> Mapping[str, 
 
 
 async def _scroll(task: TaskTab, args: BrowserScroll, ctx: ToolContext) -> dict[str, Any]:
-    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    target = ElementReference.of(args)
     has_target = args.click_id is not None or args.xpath is not None
     for _ in range(MAX_DOCUMENTS):
         seconds = max(0.1, ctx.seconds_left() - RESERVE_SECONDS)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.actions.catalogue import TYPE
+from runners.actions.judged import FIELD_LOCATE_MS
 from runners.actions.parameters import BrowserType, TypeStrategy
 from runners.actions.registration import action
 from runners.actions.results import Typed
@@ -14,13 +15,11 @@ from runners.browser.input.interactor import Interactor
 from runners.browser.input.locator import LocatedElement
 from runners.browser.parameters import ElementReference
 from runners.browser.reading import page_watch
-from runners.browser.tabs.input_strategy import with_input_strategy
-from runners.browser.tabs.stored_downloads import store_downloads
-from runners.browser.tabs.task_tab import page_notices, task_tab
+from runners.browser.tabs.task_input import send_input
+from runners.browser.tabs.task_tab import task_tab
 from runners.errors import ElementNotFound, PageCrashed
 from runners.tools.base import ToolContext
 
-LOCATE_MS = 4000
 NO_EFFECT = (
     "After Enter the page requested nothing and shows nothing new. If it was to search or to send,"
     " click the button for that."
@@ -37,7 +36,7 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
     is dom_input, the field accepts no keys, or real input is not available: then `warnings` say so.
     `warnings` also say if the page changed the text, or if Enter started nothing.
     """
-    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    target = ElementReference.of(args)
     is_secret = ctx.mask(args.text) != args.text
 
     async def fill(interactor: Interactor) -> tuple[str, list[str]]:
@@ -52,19 +51,17 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
         return field.way, warnings
 
     async with task_tab(ctx, args.tab_id) as task:
-        (way, fill_warnings), by_cdp, warnings = await with_input_strategy(
+        sent = await send_input(
             task,
             ctx,
             fill,
-            by_cdp=args.strategy == "cdp_key",
-            locate_ms=LOCATE_MS,
+            is_real=args.strategy == "cdp_key",
+            locate_ms=FIELD_LOCATE_MS,
             dialog=args.dialog,
         )
-        downloads, download_warnings = await store_downloads(task, ctx)
-        warnings += [ctx.mask(warning) for warning in fill_warnings]
-        warnings += download_warnings + page_notices(task, ctx)
-    strategy: TypeStrategy = "cdp_key" if by_cdp and way not in BY_SCRIPT else "dom_input"
-    return Typed(strategy=strategy, downloads=downloads, warnings=warnings).as_output()
+    by_keys = sent.is_real and sent.result not in BY_SCRIPT
+    strategy: TypeStrategy = "cdp_key" if by_keys else "dom_input"
+    return Typed(strategy=strategy, downloads=sent.downloads, warnings=sent.warnings).as_output()
 
 
 async def _submit(interactor: Interactor, field: LocatedElement, text: str) -> list[str]:

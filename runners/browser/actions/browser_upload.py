@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from runners.actions.catalogue import UPLOAD
+from runners.actions.judged import FIELD_LOCATE_MS
 from runners.actions.parameters import BrowserUpload
 from runners.actions.registration import action
 from runners.actions.results import FilesUploaded, UploadedName
 from runners.actions.uploaded_files import read_files
 from runners.browser.errors import browser_errors
+from runners.browser.input.interactor import Interactor
 from runners.browser.parameters import ElementReference
-from runners.browser.tabs.input_strategy import with_input_strategy
 from runners.browser.tabs.run_tab import RESERVE_SECONDS
-from runners.browser.tabs.stored_downloads import store_downloads
-from runners.browser.tabs.task_tab import TaskTab, page_notices, task_tab
+from runners.browser.tabs.task_input import send_input
+from runners.browser.tabs.task_tab import TaskTab, task_tab
 from runners.errors import InvalidTarget
 from runners.tools.base import ToolContext
 
 if TYPE_CHECKING:
     from playwright.async_api import FileChooser, FilePayload, Frame
 
-LOCATE_MS = 4000
 CHOOSER_SECONDS = 2.0  # until the page asks for files after the click
 
 
@@ -35,7 +35,7 @@ async def browser_upload(args: BrowserUpload, ctx: ToolContext) -> Mapping[str, 
     project, up to 25 MB together. It submits no form. When it fails, details.effect says whether
     anything was done.
     """
-    target = ElementReference.model_validate({"clickId": args.click_id, "xpath": args.xpath})
+    target = ElementReference.of(args)
     async with task_tab(ctx, args.tab_id) as task:
         files: list[FilePayload] = [
             {"name": file.name, "mimeType": file.media_type, "buffer": file.data}
@@ -43,26 +43,22 @@ async def browser_upload(args: BrowserUpload, ctx: ToolContext) -> Mapping[str, 
         ]
         choosing: asyncio.Future[FileChooser] = asyncio.get_running_loop().create_future()
 
+        async def choose(interactor: Interactor) -> tuple[None, list[str]]:
+            await interactor.click(target)
+            await _choose(choosing, files, task, ctx)
+            return None, []
+
         def on_chooser(chooser: FileChooser) -> None:
             if not choosing.done():
                 choosing.set_result(chooser)
 
         task.tab.page.on("filechooser", on_chooser)
         try:
-            _, _, warnings = await with_input_strategy(
-                task,
-                ctx,
-                lambda interactor: interactor.click(target),
-                by_cdp=True,
-                locate_ms=LOCATE_MS,
-            )
-            await _choose(choosing, files, task, ctx)
+            sent = await send_input(task, ctx, choose, locate_ms=FIELD_LOCATE_MS)
         finally:
             task.tab.page.remove_listener("filechooser", on_chooser)
-        downloads, download_warnings = await store_downloads(task, ctx)
-        warnings += download_warnings + page_notices(task, ctx)
     names = [UploadedName(fileName=file["name"], bytes=len(file["buffer"])) for file in files]
-    return FilesUploaded(files=names, downloads=downloads, warnings=warnings).as_output()
+    return FilesUploaded(files=names, downloads=sent.downloads, warnings=sent.warnings).as_output()
 
 
 async def _choose(

@@ -15,13 +15,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from runners.actions.errors import CdpLost
-from runners.browser.errors import browser_errors
-from runners.browser.input.input_device import (
+from runners.browser.errors import browser_errors, browser_lost
+from runners.browser.input.checks import (
+    OUTSIDE,
     DocumentCheck,
     KeyCheck,
     PressCheck,
-    is_typed,
-    press,
+    PressMissed,
     require_current_document,
 )
 from runners.browser.input.keys import Key, key_of, keyboard
@@ -39,6 +39,7 @@ NO_OP: Message = ("Input.setIgnoreInputEvents", {"ignore": False})
 # Answered by the page's own thread, after the events that it sent before: of a navigation that the
 # last input started, too. The answer to the input itself can arrive earlier than these.
 PAGE_THREAD: Message = ("Runtime.evaluate", {"expression": "0"})
+MAX_TYPED_LENGTH = 200  # a longer text, or one with several lines, is inserted at once
 BURST = 6  # keys between two document checks; the first key is sent alone
 CLOSING_SECONDS = 0.3  # between the end of a CDP session and the event that its page closed
 
@@ -49,10 +50,12 @@ class NotDispatched(Exception):
 
 @dataclass(slots=True)
 class CdpInput:
-    """A mouse and a keyboard that use a CDP session of the page, for the input of one action.
+    """A mouse and a keyboard that use a CDP session of the page, for the input of one call.
 
-    Each method raises NotDispatched if nothing was sent, by none of the methods; and CdpLost or
-    PageCrashed, with details.effect unknown, if something may have been.
+    Each method raises NavigatedAway, before it sends input, if the document is not current;
+    NotDispatched if nothing was sent, by none of the methods; and CdpLost or PageCrashed, with
+    details.effect unknown, if something may have been. Without the tab's own session, which is not
+    replaced, the page is lost.
     """
 
     tab: Tab
@@ -60,16 +63,45 @@ class CdpInput:
     _has_started: bool = False
 
     async def click(self, x: float, y: float, check: PressCheck) -> None:
-        """Click the left button at a point of the viewport."""
-        await press(self, x, y, check)
+        """Click the left button at a point of the viewport, in CSS pixels.
+
+        Raises:
+            PressMissed: The intended element was not clicked.
+        """
+        await self.press(x, y, check)
         await self.release_button(x, y)
 
+    async def press(self, x: float, y: float, check: PressCheck) -> None:
+        """Move the mouse to a point and press its left button on the intended element.
+
+        A page can put something else under the mouse at any time, also a frame of another origin,
+        whose document no check can see. So a press that the element has not received is released
+        outside: without a release nothing is clicked.
+
+        Raises:
+            PressMissed: The element has not received it.
+        """
+        await self.move(x, y, check.is_current)
+        if not await check.is_ready():
+            raise PressMissed(has_pressed=False)
+        await self.press_button(x, y, check.is_current)
+        is_received = False
+        try:
+            is_received = await check.is_received()
+        finally:
+            if not is_received:
+                await self.release_button(*OUTSIDE)
+        if not is_received:
+            raise PressMissed(has_pressed=True)
+
     async def type_text(self, text: str, check: KeyCheck) -> None:
-        """Type the characters that a keyboard has; insert the others as an input method does."""
+        """Replace the selection of the focused field: type the characters that a keyboard has;
+        insert the others as an input method does.
+        """
         await self._try(NO_OP)
         has_started = False
         inserted: list[Message] = [(INSERT, {"text": text})]
-        for messages in _bursts(text) if is_typed(text) else [inserted]:
+        for messages in _bursts(text) if _is_typed(text) else [inserted]:
             await check.require_focus(has_started=has_started)
             require_current_document(check.is_current, has_started=has_started)
             has_started = True
@@ -140,7 +172,7 @@ class CdpInput:
         try:
             await self.cdp.send(message[0], dict(message[1]))
         except browser_errors() as error:
-            await self._raise_if_closed()
+            await self._raise_if_lost()
             if self._has_started:
                 raise connection_lost() from None
             raise NotDispatched from error
@@ -151,10 +183,12 @@ class CdpInput:
         try:
             await asyncio.gather(*sending)
         except browser_errors():
-            await self._raise_if_closed()
+            await self._raise_if_lost()
             raise connection_lost() from None
 
-    async def _raise_if_closed(self) -> None:
+    async def _raise_if_lost(self) -> None:
+        if self.cdp is self.tab.cdp:
+            raise browser_lost() from None
         deadline = asyncio.get_running_loop().time() + CLOSING_SECONDS
         while asyncio.get_running_loop().time() < deadline:
             if not self.tab.is_alive:
@@ -167,6 +201,10 @@ def connection_lost() -> CdpLost:
     return CdpLost(
         "The connection to the page broke during the input.", details={"effect": "unknown"}
     )
+
+
+def _is_typed(text: str) -> bool:
+    return len(text) <= MAX_TYPED_LENGTH and "\n" not in text and "\r" not in text
 
 
 def _key_messages(key: Key) -> Iterator[Message]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from runners.actions.errors import CdpUnavailable
 from runners.browser.errors import ContextLost
-from runners.browser.input.input_device import DocumentCheck, KeyCheck, PressCheck
+from runners.browser.input.checks import DocumentCheck, KeyCheck, PressCheck
 from runners.browser.input.keys import SHIFT, key_of
 from runners.browser.session.tab import Tab
 

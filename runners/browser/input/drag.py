@@ -14,14 +14,12 @@ from typing import Any
 
 from runners.browser.errors import ContextLost
 from runners.browser.input.cdp_input import CdpInput
-from runners.browser.input.gestures import device_of
-from runners.browser.input.input_device import (
+from runners.browser.input.checks import (
     INPUT_SECONDS,
     OUTSIDE,
     DocumentCheck,
     NavigatedAway,
     PressMissed,
-    press,
     require_current_document,
 )
 from runners.browser.input.interactor import (
@@ -48,14 +46,14 @@ NOT_DROPPED = "The page did not accept the drop there."
 
 async def drag(
     interactor: Interactor, source: ElementReference, to: ElementReference | Offset
-) -> list[str]:
+) -> tuple[None, list[str]]:
     """Drag an element onto another one, or by an offset; return warnings.
 
     Raises:
         ElementNotFound, InvalidTarget, NavigationTimeout, PageCrashed: details.effect is `none`, or
             `unknown` if the element may have been moved.
     """
-    device = device_of(interactor)
+    device = interactor.device
     offset = None if isinstance(to, ElementReference) else to
     for _ in range(MAX_MISSES):
         try:
@@ -82,7 +80,7 @@ async def drag(
             await interactor.wait_for_next_document()
             continue
         if is_made:
-            return await drag.warnings()
+            return None, await drag.warnings()
     raise keeps_moving(element)
 
 
@@ -104,7 +102,7 @@ class PageDrag:
         pressing = self.interactor.press_at(self.start, is_current)
         async with device.intercepted_drags() as intercepted:
             try:
-                await press(device, *self.start, pressing)
+                await device.press(*self.start, pressing)
             except PressMissed as missed:
                 await self.interactor.require_missed(pressing, missed)
                 return False
@@ -146,7 +144,7 @@ class PageDrag:
 
     async def by_script(self) -> bool:
         """Drag with synthetic events; returns true."""
-        device = device_of(self.interactor)
+        device = self.interactor.device
         if not isinstance(device, CdpInput):
             self._require_destination(await device.drag(self.offset), effect="none")
         return True

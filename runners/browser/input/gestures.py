@@ -7,8 +7,8 @@ import time
 
 from runners.browser.errors import ContextLost
 from runners.browser.input.cdp_input import CdpInput
+from runners.browser.input.checks import INPUT_SECONDS, NavigatedAway
 from runners.browser.input.dom_input import DomInput
-from runners.browser.input.input_device import INPUT_SECONDS, NavigatedAway
 from runners.browser.input.interactor import (
     MAX_MISSES,
     Interactor,
@@ -24,21 +24,14 @@ from runners.errors import InvalidTarget
 RETRY_SECONDS = 0.1
 
 
-def device_of(interactor: Interactor) -> CdpInput | DomInput:
-    """Return the interactor's device, which is one of the two of browser actions."""
-    if not isinstance(interactor.device, CdpInput | DomInput):
-        raise TypeError("the interactor has no device of browser actions")
-    return interactor.device
-
-
-async def hover(interactor: Interactor, target: ElementReference) -> None:
+async def hover(interactor: Interactor, target: ElementReference) -> tuple[None, list[str]]:
     """Move the mouse over an element, once nothing covers it.
 
     Raises:
         ElementNotFound, InvalidTarget: The mouse was not moved, or the element moved away.
         NavigationTimeout, PageCrashed: As `Interactor.click`.
     """
-    device = device_of(interactor)
+    device = interactor.device
     for _ in range(MAX_MISSES):
         element = await _reach(interactor, target)
         x, y = element.point or (0.0, 0.0)
@@ -48,11 +41,11 @@ async def hover(interactor: Interactor, target: ElementReference) -> None:
                 seconds = interactor.seconds_left(INPUT_SECONDS)
                 await interactor.tab.perform(moving, seconds=seconds)
                 if isinstance(device, DomInput) or (await interactor.run("isHovered"))["isHovered"]:
-                    return
+                    return None, []
         except NavigatedAway:
             await interactor.wait_for_next_document()
         except ContextLost:  # the page navigates because of the mouse
-            return
+            return None, []
     raise keeps_moving(element)
 
 
@@ -80,7 +73,7 @@ async def press_keys(
         CdpUnavailable: No key was pressed: only real input can press it.
         NavigationTimeout, PageCrashed: As `Interactor.click`.
     """
-    device, tab = device_of(interactor), interactor.tab
+    device, tab = interactor.device, interactor.tab
     documents = tab.documents
     await tab.frame_input.close()
     try:
@@ -110,8 +103,8 @@ async def press_keys(
 
 async def select_options(
     interactor: Interactor, target: ElementReference, options: list[str]
-) -> list[str]:
-    """Select options of a list, and return the labels of all that are selected then.
+) -> tuple[list[str], list[str]]:
+    """Select options of a list; return the labels of all that are selected then, and no warnings.
 
     Raises:
         ElementNotFound: There is no such list, or no such option in it (details.options).
@@ -134,5 +127,4 @@ async def select_options(
             )
         raise InvalidTarget(message, details={"reason": problem, "effect": "none"})
     require_option(answer, field)
-    selected: list[str] = answer["selected"]
-    return selected
+    return answer["selected"], []

@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 from runners.actions.judged import CHANGED
 from runners.browser.errors import ContextLost
-from runners.browser.input.input_device import (
+from runners.browser.input.cdp_input import CdpInput
+from runners.browser.input.checks import (
     INPUT_SECONDS,
     DocumentCheck,
-    InputDevice,
     NavigatedAway,
-    PlaywrightInput,
     PressMissed,
 )
+from runners.browser.input.dom_input import DomInput
 from runners.browser.input.locator import (
     ElementLocator,
     LocatedElement,
@@ -45,7 +45,6 @@ class Interactor:
     Attributes:
         locate_until: when the search for an element ends.
         deadline: when all work ends.
-        device: default: Playwright's mouse and keyboard.
         check_url: raises if a document of this URL must not receive input; called when the element
             is located, and again before the input.
         nodes: the element of each reference that was resolved. A reference is resolved once: if its
@@ -56,7 +55,7 @@ class Interactor:
     tab: Tab
     locate_until: float
     deadline: float
-    device: InputDevice | None = None
+    device: CdpInput | DomInput
     check_url: Callable[[str], None] = lambda url: None
     nodes: dict[Reference, str] = field(default_factory=dict)
     expected: ExpectedElement | None = None
@@ -170,7 +169,7 @@ class Interactor:
         """
         with effect_unknown():
             await self.require_unchanged(element.match["label"])
-            pressing = self._device.press_key(key, self.keys(self.document_check(element)))
+            pressing = self.device.press_key(key, self.keys(self.document_check(element)))
             try:
                 await self.tab.perform(pressing, seconds=self.seconds_left(INPUT_SECONDS))
             except NavigatedAway:
@@ -263,7 +262,7 @@ class Interactor:
         """
         with effect_unknown():
             try:
-                clicking = self._device.click(press.x, press.y, press)
+                clicking = self.device.click(press.x, press.y, press)
                 await self.tab.perform(clicking, seconds=self.seconds_left(INPUT_SECONDS))
             except NavigatedAway as away:
                 return "hit" if away.has_started else "left"
@@ -330,7 +329,7 @@ class Interactor:
             await self.run("focus")
         except ContextLost:
             raise _navigated("none") from None
-        keys, device = self.keys(self.document_check(field)), self._device
+        keys, device = self.keys(self.document_check(field)), self.device
         typing = device.type_text(value, keys) if value else device.press_key("Delete", keys)
         try:
             await self.tab.perform(typing, seconds=self.seconds_left(TYPE_SECONDS))
@@ -355,10 +354,6 @@ class Interactor:
             )
         text = MASK if is_secret else shown[:100]
         return [f"The field “{label}” changed the value to: {text}"]
-
-    @property
-    def _device(self) -> InputDevice:
-        return self.device or PlaywrightInput(self.tab.page)
 
     async def run(self, command: str, args: object = None) -> dict[str, Any]:
         """Run a command of page/commands.js; raises as `Tab.run_command`."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from runners.actions.judged import CHANGED
 from runners.browser.errors import ContextLost
-from runners.browser.input.input_device import INPUT_SECONDS, DocumentCheck, NavigatedAway
+from runners.browser.input.checks import INPUT_SECONDS, DocumentCheck, NavigatedAway
 from runners.browser.input.locator import element_changed
 from runners.browser.session.tab import Tab
 from runners.errors import ElementNotFound, NavigationTimeout, ToolFailed

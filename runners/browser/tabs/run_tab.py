@@ -6,9 +6,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from runners.actions.own_pages import check_shown_page
+from runners.actions.parameters import DialogChoice
 from runners.browser.errors import browser_lost
-from runners.browser.input.input_device import InputDevice
+from runners.browser.input.cdp_input import CdpInput
 from runners.browser.input.interactor import Interactor
+from runners.browser.session.crashes import DialogAnswer
 from runners.browser.session.tab import Tab
 from runners.tools.base import ToolContext
 
@@ -35,12 +37,16 @@ async def lease_run_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterat
         yield tab
 
 
+def answer_next_dialog(tab: Tab, dialog: DialogChoice | None) -> None:
+    """Answer the next question of the page as the caller chose; None: it is dismissed."""
+    tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
+
+
 def interactor_for(
     tab: Tab,
     ctx: ToolContext,
     *,
     timeout_ms: int,
-    device: InputDevice | None = None,
     check_url: Callable[[str], None] = lambda url: None,
 ) -> Interactor:
     """Return an interactor for the tab that searches for elements for up to `timeout_ms`."""
@@ -49,7 +55,7 @@ def interactor_for(
         tab,
         locate_until=end - ctx.seconds_left() + min(ctx.seconds_left(), timeout_ms / 1000),
         deadline=end,
-        device=device,
+        device=CdpInput(tab, tab.cdp),
         check_url=check_url,
         nodes=dict(ctx.judged.nodes) if ctx.judged else {},
         expected=ctx.judged,

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from runners.actions.parameters import DialogChoice
 from runners.browser.parameters import LOCATE_MS, LocateTimeout, Locator
-from runners.browser.session.crashes import DialogAnswer
-from runners.browser.tabs.run_tab import interactor_for, lease_run_tab
+from runners.browser.tabs.run_tab import answer_next_dialog, interactor_for, lease_run_tab
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 
@@ -50,7 +49,7 @@ async def click(
         dialog: answers the question that the page asks; without it, the question is dismissed.
     """
     async with lease_run_tab(ctx) as tab:
-        tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
+        answer_next_dialog(tab, dialog)
         interactor = interactor_for(tab, ctx, timeout_ms=timeout_ms)
         element = await interactor.click(locator, submits=submits)
         return {"match": element.match, "warnings": tab.dialogs[:MAX_DIALOGS]}

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from playwright.async_api import Error
 
 from runners.browser.input.cdp_input import CdpInput
-from runners.browser.input.input_device import OUTSIDE, NavigatedAway, PressMissed
+from runners.browser.input.checks import OUTSIDE, NavigatedAway, PressMissed
+from runners.errors import PageCrashed
 
 
 class NavigatingPage:
@@ -86,3 +88,20 @@ def test_a_press_that_its_element_has_not_received_is_released_outside() -> None
         asyncio.run(device.click(1, 1, page))
     assert page.sent == ["mouseMoved", "mousePressed", "mouseReleased"]
     assert page.points == [(1, 1), (1, 1), OUTSIDE]
+
+
+class LostPage:
+    """A tab whose own CDP session, which every page script needs too, does not answer any more."""
+
+    @property
+    def cdp(self) -> LostPage:
+        return self
+
+    async def send(self, method: str, params: Mapping[str, Any]) -> None:
+        raise Error("Protocol error: Target closed.")
+
+
+def test_without_the_tabs_own_session_the_page_is_lost() -> None:
+    page = cast(Any, LostPage())
+    with pytest.raises(PageCrashed):
+        asyncio.run(CdpInput(page, page).press_key("Enter", cast(Any, NavigatingPage())))

@@ -1,40 +1,60 @@
-"""Choose the input device: CDP first, synthetic DOM events if CDP is not available (S1 §4.6)."""
+"""Send the input of an action to a task's tab: by CDP, or by synthetic events if CDP is not
+available (S1 §4.6).
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from runners.actions.errors import CdpLost, CdpPermissionDenied, CdpUnavailable
+from runners.actions.judged import LOCATE_MS
 from runners.actions.parameters import DialogChoice
+from runners.actions.results import DownloadedFile
 from runners.browser.input.cdp_input import CdpInput, NotDispatched
 from runners.browser.input.dom_input import DomInput
-from runners.browser.input.input_device import InputDevice
 from runners.browser.input.interactor import Interactor
-from runners.browser.session.crashes import DialogAnswer
-from runners.browser.tabs.run_tab import RESERVE_SECONDS, interactor_for
-from runners.browser.tabs.task_tab import TaskTab, check_frames, check_page_address
+from runners.browser.tabs.run_tab import RESERVE_SECONDS, answer_next_dialog, interactor_for
+from runners.browser.tabs.stored_downloads import store_downloads
+from runners.browser.tabs.task_tab import TaskTab, check_frames, check_page_address, page_notices
 from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
 Result = TypeVar("Result")
-Interaction = Callable[[Interactor], Awaitable[Result]]
+Interaction = Callable[[Interactor], Awaitable[tuple[Result, list[str]]]]
 
 
-async def with_input_strategy(
+@dataclass(frozen=True, slots=True)
+class SentInput(Generic[Result]):
+    """What came of the input of an action.
+
+    Attributes:
+        is_real: it was sent by CDP, not by synthetic events.
+        downloads, warnings: as in the result of the action.
+    """
+
+    result: Result
+    is_real: bool
+    downloads: list[DownloadedFile] | None
+    warnings: list[str]
+
+
+async def send_input(
     task: TaskTab,
     ctx: ToolContext,
     interact: Interaction[Result],
     *,
-    by_cdp: bool,
-    locate_ms: int,
+    is_real: bool = True,
+    locate_ms: int = LOCATE_MS,
     dialog: DialogChoice | None = None,
-) -> tuple[Result, bool, list[str]]:
-    """Call `interact`; return its result, whether CDP was used, and warnings.
+    may_download: bool = True,
+) -> SentInput[Result]:
+    """Call `interact`, which returns a result and warnings; store what the page downloads then.
 
     Args:
+        is_real: by CDP if it is available, else by synthetic events.
         dialog: answers the next question of the page; without it, the question is dismissed.
 
     Raises:
@@ -48,42 +68,46 @@ async def with_input_strategy(
         check_page_address(url, ctx)
         check_frames(task.tab)
 
-    interactor_of_both = interactor_for(task.tab, ctx, timeout_ms=locate_ms, check_url=check_url)
-
-    def interactor(device: InputDevice) -> Interactor:
-        return replace(interactor_of_both, device=device)  # it keeps the elements of references
-
-    task.tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
+    interactor = interactor_for(task.tab, ctx, timeout_ms=locate_ms, check_url=check_url)
+    answer_next_dialog(task.tab, dialog)
     try:
-        outcome = await _interact(task, interact, interactor, by_cdp=by_cdp)
+        (result, shown), by_cdp, warnings = await _interact(
+            task, interact, interactor, by_cdp=is_real
+        )
     finally:
         task.last_input_at = time.monotonic()
     await task.wait_for_windows(ctx.deadline - RESERVE_SECONDS)
-    return outcome
+    warnings += [ctx.mask(warning) for warning in shown]
+    downloads = None
+    if may_download:
+        downloads, download_warnings = await store_downloads(task, ctx)
+        warnings += download_warnings
+    return SentInput(result, by_cdp, downloads, warnings + page_notices(task, ctx))
 
 
 async def _interact(
     task: TaskTab,
     interact: Interaction[Result],
-    interactor: Callable[[InputDevice], Interactor],
+    interactor: Interactor,  # its copies share the elements of references
     *,
     by_cdp: bool,
-) -> tuple[Result, bool, list[str]]:
+) -> tuple[tuple[Result, list[str]], bool, list[str]]:
+    synthetic = replace(interactor, device=DomInput(task.tab))
     if not by_cdp:
-        return await interact(interactor(DomInput(task.tab))), False, []
+        return await interact(synthetic), False, []
     try:
-        result = await interact(interactor(CdpInput(task.tab, await task.attach())))
+        device = CdpInput(task.tab, await task.attach())
+        return await interact(replace(interactor, device=device)), True, []
     except (NotDispatched, CdpPermissionDenied, CdpUnavailable) as cause:
         task.detach()
         if isinstance(cause, CdpLost):
             raise
-        return await _with_dom_input(interact, interactor(DomInput(task.tab)), cause)
-    return result, True, []
+        return await _with_dom_input(interact, synthetic, cause)
 
 
 async def _with_dom_input(
     interact: Interaction[Result], interactor: Interactor, cause: Exception
-) -> tuple[Result, bool, list[str]]:
+) -> tuple[tuple[Result, list[str]], bool, list[str]]:
     is_denied = isinstance(cause, CdpPermissionDenied)
     code = (CdpPermissionDenied if is_denied else CdpUnavailable).code
     try:
