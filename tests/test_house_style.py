@@ -160,6 +160,38 @@ def test_only_one_module_writes_the_status_of_a_run() -> None:
     assert {name: lines for name, lines in writers.items() if lines} == {}
 
 
+def altered_statements(tree: ast.Module) -> Iterator[str]:
+    """Yield the calls that put something into a constant of SQL by replacing or by position."""
+    constants = {
+        ast.unparse(node.targets[0])
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and re.search(r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM)\s", ast.unparse(node.value))
+    }
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in {"replace", "format"}
+            and node.args
+            and ast.unparse(node.func.value) in constants
+        ):
+            yield ast.unparse(node)
+
+
+def test_statements_stand_whole_in_the_source() -> None:
+    """A name in braces says what is put in; `.replace` and a place in a list do not."""
+    before = ast.parse(
+        "Q = 'SELECT COLUMNS FROM t WHERE {}'\nQ.replace('COLUMNS', 'a').format('b')"
+    )
+    assert list(altered_statements(before)) == ["Q.replace('COLUMNS', 'a')"]
+    product = (path for path in sources() if not path.is_relative_to(ROOT / "tests"))
+    found = {
+        name_of(path): list(altered_statements(ast.parse(path.read_text()))) for path in product
+    }
+    assert {name: calls for name, calls in found.items() if calls} == {}
+
+
 def test_every_broad_except_has_a_reason() -> None:
     found = {
         name_of(path)

@@ -39,9 +39,9 @@ from decisions.models import AuditEntry, AuditSeal
 # Distinct values by one index lookup per value; a DISTINCT would read the whole log.
 _DISTINCT_SQL = """
 WITH RECURSIVE distinct_values(value) AS (
-    SELECT MIN({0}) FROM decisions_auditentry WHERE {0} IS NOT NULL
+    SELECT MIN({column}) FROM decisions_auditentry WHERE {column} IS NOT NULL
     UNION ALL
-    SELECT (SELECT MIN({0}) FROM decisions_auditentry WHERE {0} > distinct_values.value)
+    SELECT (SELECT MIN({column}) FROM decisions_auditentry WHERE {column} > distinct_values.value)
     FROM distinct_values WHERE distinct_values.value IS NOT NULL)
 SELECT value FROM distinct_values WHERE value IS NOT NULL LIMIT 200
 """
@@ -64,7 +64,7 @@ def occurring_tools() -> list[str]:
 
 
 def _occurring(expression: str) -> list[str]:
-    found = fetch_stored(_DISTINCT_SQL.format(expression), [])
+    found = fetch_stored(_DISTINCT_SQL.format(column=expression), [])
     return [value for (value,) in found if str(value).isprintable()]  # text of SQLite can be none
 
 

@@ -240,7 +240,7 @@ _BY_DIGEST = """
         token.expires_at <= %s
     FROM decisions_token token
     JOIN decisions_workspace workspace ON workspace.id = token.workspace_id
-    WHERE token.digest IN ({}) AND token.revoked_at IS NULL
+    WHERE token.digest IN ({digests}) AND token.revoked_at IS NULL
 """
 
 
@@ -257,7 +257,8 @@ def authenticate(secret: str) -> Principal:
     digests = macs(_PURPOSE, secret.encode())
     now = connection.ops.adapt_datetimefield_value(datetime.now(UTC))
     with connection.cursor() as cursor:
-        cursor.execute(_BY_DIGEST.format(", ".join(["%s"] * len(digests))), (now, *digests))
+        statement = _BY_DIGEST.format(digests=", ".join(["%s"] * len(digests)))
+        cursor.execute(statement, (now, *digests))
         found = cursor.fetchone()
     if found is None:
         raise refused

@@ -19,18 +19,18 @@ from decisions.identity.principals import Principal
 from runs.models import Run
 
 _COLUMNS = ", ".join(f'"{field.column}"' for field in Run._meta.concrete_fields)
-_VISIBLE = (
-    f"SELECT {_COLUMNS} FROM runs_run"  # noqa: S608  (built from constants only)
-    " WHERE id = %s AND workspace_id = %s AND hidden_at IS NULL"
-)
+_VISIBLE = "FROM runs_run WHERE id = %(run)s AND workspace_id = %(workspace)s AND hidden_at IS NULL"
+_RUN = f"SELECT {_COLUMNS} {_VISIBLE}"
 # In the same statement the ids of its artifacts, in the order of `artifact_ids_of`.
-_ARTIFACT_IDS = (
-    "(SELECT JSON_LIST(a.id) FROM (SELECT id FROM artifacts_artifact"  # noqa: S608
-    " WHERE artifacts_artifact.run_id = runs_run.id"
-    f" ORDER BY kind <> '{RESULT}', created_at, id) a) AS artifact_ids"
-)
-_WITH_ARTIFACTS = _VISIBLE.replace(_COLUMNS, f"{_COLUMNS}, {_ARTIFACT_IDS}", 1)
-_JSON_LIST = {"postgresql": "json_agg", "sqlite": "json_group_array"}
+_RUN_WITH_ARTIFACTS = {
+    vendor: f"""
+    SELECT {_COLUMNS}, (
+        SELECT {json_list}(a.id) FROM (
+            SELECT id FROM artifacts_artifact WHERE artifacts_artifact.run_id = runs_run.id
+            ORDER BY kind <> '{RESULT}', created_at, id) a) AS artifact_ids
+    {_VISIBLE}"""  # noqa: S608  (built from constants only)
+    for vendor, json_list in (("postgresql", "json_agg"), ("sqlite", "json_group_array"))
+}
 
 
 def is_past_ttl(run: Run) -> bool:
@@ -49,7 +49,7 @@ def visible_run(principal: Principal, run_id: str) -> Run:
     Raises:
         RunNotFound: Unknown, past its TTL, or another's; the error does not say which.
     """
-    return _read(_VISIBLE, principal, run_id)
+    return _read(_RUN, principal, run_id)
 
 
 def visible_run_with_artifacts(principal: Principal, run_id: str) -> tuple[Run, list[str]]:
@@ -58,14 +58,14 @@ def visible_run_with_artifacts(principal: Principal, run_id: str) -> tuple[Run, 
     Raises:
         RunNotFound: As `visible_run`.
     """
-    json_list = _JSON_LIST[connection.vendor]
-    run = _read(_WITH_ARTIFACTS.replace("JSON_LIST", json_list), principal, run_id)
+    run = _read(_RUN_WITH_ARTIFACTS[connection.vendor], principal, run_id)
     ids: Any = vars(run)["artifact_ids"] or []
     return run, orjson.loads(ids) if isinstance(ids, str) else list(ids)
 
 
 def _read(statement: str, principal: Principal, run_id: str) -> Run:
-    run = next(iter(Run.objects.raw(statement, [run_id, principal.workspace_id])), None)
+    params = {"run": run_id, "workspace": principal.workspace_id}
+    run = next(iter(Run.objects.raw(statement, params)), None)
     if run is None or not sees(principal, run) or is_past_ttl(run):
         raise RunNotFound(f"There is no run {run_id[:64]}.")
     return run

@@ -7,12 +7,32 @@ may have steps that it does not know.
 
 from __future__ import annotations
 
-from collections import defaultdict
-
+import orjson
 from django.conf import settings
 
 from runs.task_templates.base import TaskTemplate
 from runs.task_templates.registry import list_templates
+
+# Whether this worker serves a run. `replace` leaves the digits at the beginning of the version.
+SERVED = """
+    template_id || ' ' || replace(template_version, ltrim(template_version, '0123456789'), '')
+    IN (SELECT key FROM json_each(%(served)s))"""
+# The waiting runs that the worker `worker` may claim; of those that no worker is limited to,
+# `of_any`. The first line is the condition of the index run_waiting.
+CLAIMABLE = f"""
+    SELECT id, workspace_id, status, created_at FROM runs_run run
+    WHERE ready AND lease_owner IS NULL AND status IN ('queued', 'running')
+      AND (%(of_any)s OR {SERVED})
+      AND (pinned_worker IS NULL OR pinned_worker NOT IN (
+           SELECT id FROM runs_worker WHERE lost_at IS NULL AND id <> %(worker)s))
+      -- Its named session is used by no other run and open in no other live worker.
+      AND (owns_session OR NOT EXISTS (
+           SELECT 1 FROM runs_run other WHERE other.session_id = run.session_id
+             AND NOT other.owns_session AND other.status = 'running' AND other.id <> run.id))
+      AND (owns_session OR NOT EXISTS (
+           SELECT 1 FROM runners_browsersession session WHERE session.id = run.session_id
+             AND session.worker_id IN (
+                 SELECT id FROM runs_worker WHERE lost_at IS NULL AND id <> %(worker)s)))"""  # noqa: S608  (only constants of this module)
 
 
 def serves_some_only() -> bool:
@@ -40,18 +60,14 @@ def unknown_template_names() -> list[str]:
     return sorted(name for name in settings.WORKER_TEMPLATES if name.removeprefix("-") not in known)
 
 
-def served_sql() -> tuple[str, list[str]]:
-    """Return an SQL condition on runs that this worker may claim, and its parameters."""
-    parts, params = [], []
-    for major, ids in _by_major().items():
-        versions = " OR ".join(["template_version LIKE %s"] * (major + 1))
-        parts.append(f"template_id IN ({', '.join(['%s'] * len(ids))}) AND ({versions})")
-        params += [*ids, *(f"{number}.%" for number in range(major + 1))]
-    return " OR ".join(parts) or "1 = 0", params
-
-
-def _by_major() -> dict[int, list[str]]:
-    by_major: dict[int, list[str]] = defaultdict(list)
-    for template in served_templates():
-        by_major[int(template.version.partition(".")[0])].append(template.template_id)
-    return by_major
+def served_versions() -> str:
+    """Return the parameter `served` of SERVED: a JSON object whose keys are the templates that this
+    worker serves, each with each major version, as in "call_tools 1".
+    """
+    return orjson.dumps(
+        {
+            f"{template.template_id} {major}": 1
+            for template in served_templates()
+            for major in range(int(template.version.partition(".")[0]) + 1)
+        }
+    ).decode()

@@ -209,8 +209,8 @@ def read_journal(run: Run) -> list[RunStep]:
         steps = list(read_before["steps"])
     else:
         columns = prepared_statements.columns_of(RunStep, "s")
-        query = f'SELECT {columns} FROM runs_runstep s WHERE run_id = %s ORDER BY "index"'  # noqa: S608
-        steps = prepared_statements.fetch_rows(RunStep, query, [run.id])
+        query = f'SELECT {columns} FROM runs_runstep s WHERE run_id = %(run)s ORDER BY "index"'  # noqa: S608
+        steps = prepared_statements.fetch_rows(RunStep, query, {"run": run.id})
     for step in steps:
         if step.status == StepStatus.STARTED and step.effect != "once":
             step.status = StepStatus.PENDING

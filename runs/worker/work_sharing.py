@@ -21,20 +21,21 @@ from runs.lifecycle.changes import Plus, StepChange, Transition
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, StepStatus, Worker
 from runs.queue import wakeups
-from runs.queue.eligibility import served_sql
+from runs.queue.eligibility import SERVED, served_versions
 from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
 
 MAX_HELPERS = 8
 # Steps of a lost helper are repeated, so a helper takes none with the effect `once`.
 _REPEATABLE = ~Q(effect=Effect.ONCE)
-_PENDING = "SELECT 1 FROM runs_runstep WHERE run_id = turn.id AND status = 'pending'"
 # A step that waits for a person: the worker with the lease suspends the run, helpers stay away.
 _SHARED = f"""
-    SELECT COLUMNS FROM runs_run turn
-    WHERE shared AND status = 'running' AND lease_owner <> %s AND (SERVED)
-      AND EXISTS ({_PENDING} AND effect <> 'once')
-      AND NOT EXISTS ({_PENDING} AND paused IS NOT NULL)
-    ORDER BY started_at LIMIT 1"""  # noqa: S608  (only constants of this module)
+    SELECT {prepared_statements.columns_of(Run, "turn")} FROM runs_run turn
+    WHERE shared AND status = 'running' AND lease_owner <> %(worker)s AND {SERVED}
+      AND EXISTS (SELECT 1 FROM runs_runstep
+                  WHERE run_id = turn.id AND status = 'pending' AND effect <> 'once')
+      AND NOT EXISTS (SELECT 1 FROM runs_runstep
+                      WHERE run_id = turn.id AND status = 'pending' AND paused IS NOT NULL)
+    ORDER BY started_at LIMIT 1"""  # noqa: S608  (only constants)
 
 
 def notify_helpers(lease: Lease) -> None:
@@ -50,10 +51,8 @@ def find_shared_run(worker_id: str) -> Lease | None:
     """Return a helper's lease of the oldest shared run of another worker that has pending steps
     which may be repeated; None where there is none.
     """
-    where, served = served_sql()
-    columns = prepared_statements.columns_of(Run, "turn")
-    query = _SHARED.replace("COLUMNS", columns).replace("SERVED", where)
-    found = prepared_statements.fetch_rows(Run, query, [worker_id, *served])
+    params = {"worker": worker_id, "served": served_versions()}
+    found = prepared_statements.fetch_rows(Run, _SHARED, params)
     return Lease(found[0], worker_id, ClaimedSteps([], []), is_helper=True) if found else None
 
 

@@ -115,7 +115,9 @@ def _new_cursor(raw: Connection[Any]) -> Cursor[Any]:
 
 @contextmanager
 def _executed(
-    statement: str, params: list[Any], cursor_on: Callable[[Connection[Any]], Cursor[Any]]
+    statement: str,
+    params: list[Any] | Mapping[str, Any],
+    cursor_on: Callable[[Connection[Any]], Cursor[Any]],
 ) -> Iterator[Any]:
     if settings.TRANSACTION_POOLING:
         # Django's cursor prepares nothing, and limits the statement's wait for locks.
@@ -173,7 +175,7 @@ def _roll_back(raw: Connection[Any]) -> None:
         raw.execute("ROLLBACK")
 
 
-def fetch_rows(model: type[ModelRow], statement: str, params: list[Any]) -> list[ModelRow]:
+def fetch_rows(model: type[ModelRow], statement: str, params: Mapping[str, Any]) -> list[ModelRow]:
     """Run a statement that selects `columns_of(model)` and return the rows as model instances.
 
     Several times faster than a queryset, which compiles its SQL on every call. On SQLite, which
@@ -185,7 +187,7 @@ def fetch_rows(model: type[ModelRow], statement: str, params: list[Any]) -> list
 
 
 def fetch_rows_and_more(
-    model: type[ModelRow], statement: str, params: list[Any]
+    model: type[ModelRow], statement: str, params: Mapping[str, Any]
 ) -> list[tuple[ModelRow, Sequence[Any]]]:
     """Return the same with the columns that the statement selects after those of the model."""
     fields = model._meta.concrete_fields

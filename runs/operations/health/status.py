@@ -26,16 +26,28 @@ from runs.models import Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
 from runs.operations.health.processes import list_processes
 from runs.queries.totals import totals_by_status
-from runs.queue.dispatch_order import WAITING, WAITING_WORKSPACES
 
 # Waiting runs beyond this number are not counted, so that a scrape reads only a part of the index.
 MAX_COUNTED = 10_000
-_QUEUE = f"""{WAITING_WORKSPACES}
+_QUEUE = """
+    WITH RECURSIVE waiting (workspace_id) AS (  -- the workspaces with a waiting run
+        SELECT MIN(workspace_id) FROM runs_run
+        WHERE ready AND lease_owner IS NULL AND status IN ('queued', 'running')
+        UNION ALL
+        SELECT (SELECT MIN(workspace_id) FROM runs_run
+                WHERE ready AND lease_owner IS NULL AND status IN ('queued', 'running')
+                  AND workspace_id > waiting.workspace_id)
+        FROM waiting WHERE waiting.workspace_id IS NOT NULL)
     SELECT
-        (SELECT COUNT(*) FROM (SELECT 1 FROM runs_run WHERE {WAITING} LIMIT {MAX_COUNTED}) r),
-        (SELECT MIN((SELECT created_at FROM runs_run WHERE {WAITING} AND status = 'queued'
-                     AND workspace_id = waiting.workspace_id ORDER BY created_at LIMIT 1))
-         FROM waiting)"""  # noqa: S608  (contains our own constants only)
+        (SELECT COUNT(*) FROM (
+            SELECT 1 FROM runs_run
+            WHERE ready AND lease_owner IS NULL AND status IN ('queued', 'running')
+            LIMIT %(most)s) runs),
+        (SELECT MIN((
+            SELECT created_at FROM runs_run
+            WHERE ready AND lease_owner IS NULL AND status IN ('queued', 'running')
+              AND status = 'queued' AND workspace_id = waiting.workspace_id
+            ORDER BY created_at LIMIT 1)) FROM waiting)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +165,7 @@ def _backlog(rows: Any, since: str, now: datetime) -> Backlog:
 
 def _queue(now: datetime) -> Backlog:
     with connection.cursor() as cursor:
-        cursor.execute(_QUEUE)
+        cursor.execute(_QUEUE, {"most": MAX_COUNTED})
         number, oldest = cursor.fetchone()
     if isinstance(oldest, str):  # SQLite has no datetime type
         oldest = datetime.fromisoformat(oldest).replace(tzinfo=UTC)
