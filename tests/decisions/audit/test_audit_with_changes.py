@@ -85,11 +85,11 @@ CHANGES: Mapping[str, tuple[str, Change]] = {
         ),
     ),
     "write an object": (
-        "continuity.objects",
+        "memory.objects",
         lambda principal: put_shell(principal=principal, call={**SHELL, **ALICE}),
     ),
     "report an outcome": (
-        "continuity.outcomes",
+        "memory.outcomes",
         lambda principal: report_outcome(
             principal=principal, call={**REPORT, "decision_id": reported_decision()}
         ),
