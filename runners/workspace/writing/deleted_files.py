@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
 from runners.workspace.errors import PathNotFound, WorkspaceFailed
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.writing.file_lock import lock_name, try_lock
@@ -121,7 +123,7 @@ def _deleted_since(state: Path, deleted: set[str]) -> dict[str, float]:
     """Return when each of these files was first found to be deleted, and store it."""
     now = time.time()
     try:
-        before = json.loads((state / _DELETED_AT).read_bytes())
+        before = orjson.loads((state / _DELETED_AT).read_bytes())
     except (FileNotFoundError, ValueError):
         before = {}
     known = before if isinstance(before, dict) else {}

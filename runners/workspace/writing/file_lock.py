@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from runners.workspace.errors import WriteConflict
 from runners.workspace.writing.state_files import fsync_folder
 
@@ -31,7 +33,7 @@ class FileLock:
     def read_record(self) -> dict[str, Any] | None:
         """Return the record that an earlier holder left, or None."""
         try:
-            record = json.loads(os.pread(self._fd, 1 << 16, 0) or b"null")
+            record = orjson.loads(os.pread(self._fd, 1 << 16, 0) or b"null")
         except ValueError:  # torn by a power failure; what it left is deleted by its age
             return None
         return record if isinstance(record, dict) else None

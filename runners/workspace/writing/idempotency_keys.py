@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
 from runners.workspace.errors import WriteConflict
 from runners.workspace.writing.previews import WriteRequest
 from runners.workspace.writing.state_files import files_older_than, write_atomically
@@ -38,7 +40,7 @@ class KeyedWrite:
         try:
             if time.time() - self.file.stat().st_mtime > LIFETIME_S:
                 return None
-            stored = json.loads(self.file.read_bytes())
+            stored = orjson.loads(self.file.read_bytes())
             digest, snapshot_id = stored["write"], str(stored["snapshotId"])
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None

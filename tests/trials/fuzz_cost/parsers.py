@@ -4,6 +4,7 @@ the size that is accepted and the fragments of its input."""
 from __future__ import annotations
 
 import contextlib
+import io
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -164,6 +165,11 @@ _DEFS = {
 def _script(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check_script(text, Project(Sandbox(Path(folder), ()), deadline=time.monotonic() + 60))
+
+
+def _bundle(text: str) -> None:
+    for _ in read_lines(io.BytesIO(text.encode())):  # as a file is read: no line is kept
+        pass
 
 
 def _manifest(text: str) -> None:
@@ -375,7 +381,7 @@ PARSERS = [
     Parser(
         "lines of an audit bundle",
         4096 * KB,
-        lambda t: list(read_lines(iter(t.encode().splitlines(keepends=True)))),
+        _bundle,
         ['{"type":"audit",', '"a":', '"x",', ',"proof":"', "f" * 64, '"}\n', "\n", "{", "}"],
         # `audit verify` reads a file of any size; what counts is that its time is linear.
         longest_ms=LONGEST_OFFLINE_MS,

@@ -146,7 +146,8 @@ def test_a_file_that_is_being_written_is_skipped(workspace: ProjectWorkspace) ->
 
 
 @pytest.mark.parametrize(
-    "deletions", ["", "[]", "{broken", '{"old.txt": "yesterday"}', '{"x": 1e99}']
+    "deletions",
+    ["", "[]", "{broken", '{"old.txt": "yesterday"}', '{"x": 1e99}', '{"x":' * 100_000],
 )
 def test_a_broken_note_is_started_again(workspace: ProjectWorkspace, deletions: str) -> None:
     (workspace.state / "deleted.json").write_text(deletions)
