@@ -132,13 +132,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 # The function that sends a wake-up, by dotted name, so that processes import Celery only to send.
 CONTINUITY_NOTIFY_WORKERS = "config.celery.notify_workers"
-# The function that lists the calls that policy rules can be about, for the admin's policy pages.
-CONTINUITY_KNOWN_CALLS = "runs.admission.known_calls.list_known_calls"
-# The function that returns what stands beside the arguments of a call to decide on, by dotted name,
-# because it reads runs and targets.
-CONTINUITY_CALL_CONTEXT = "runs.queries.call_context.context_of_decision"
-CONTINUITY_CALL_BASIS = "runs.queries.call_context.basis_of_decision"
-CONTINUITY_TARGET_STATE = "runners.targets.cache.state_of_target"
 
 # --- runs (S0 §4.5) ------------------------------------------------------------------------------
 MAX_CONCURRENT_RUNS = env.int("CONTINUITY_MAX_CONCURRENT_RUNS", 5)

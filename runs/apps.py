@@ -8,6 +8,7 @@ from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
+from decisions.authorization.call_information import CallInformation, provide_call_information
 from decisions.signals import confirmation_opened, decision_resolved, token_users_changed
 from runs.queries.totals import ensure_totals
 from runs.signals import run_of_task_answered, run_of_task_changed
@@ -21,7 +22,10 @@ class RunsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Connect the signals: migrations, confirmations, and changes of runs of tasks."""
+        """Connect the signals (migrations, confirmations, changes of runs of tasks), and provide
+        what authorization reads of runs and targets.
+        """
+        provide_call_information(_call_information)
         post_migrate.connect(ensure_totals, sender=self)
         decision_resolved.connect(_resume_after_decision)
         confirmation_opened.connect(_create_confirmation_deliveries)
@@ -32,8 +36,8 @@ class RunsConfig(AppConfig):
         run_of_task_answered.connect(_record_answer)
 
 
-# The receivers import late: their modules have models, which are not loaded yet when this module
-# is, and they would slow the start of mcp_stdio, for which agent hosts wait.
+# The functions below import late: their modules have models, which are not loaded yet when this
+# module is, and they would slow the start of mcp_stdio, for which agent hosts wait.
 
 
 def _resume_after_decision(**signal: Any) -> bool:
@@ -70,3 +74,16 @@ def _record_answer(**signal: Any) -> None:
     from runs.conversations.messages import record_answer
 
     record_answer(**signal)
+
+
+def _call_information() -> CallInformation:
+    from runners.targets.cache import state_of_target
+    from runs.admission.known_calls import list_known_calls
+    from runs.queries.call_context import basis_of_decision, context_of_decision
+
+    return CallInformation(
+        context_of=context_of_decision,
+        basis_of=basis_of_decision,
+        target_state_of=state_of_target,
+        list_known_calls=list_known_calls,
+    )

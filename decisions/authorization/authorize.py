@@ -18,7 +18,8 @@ from django.db import IntegrityError, transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
-from decisions.authorization.changes import current_basis, stored_basis, stored_renewals
+from decisions.authorization.call_information import call_information
+from decisions.authorization.changes import stored_basis, stored_renewals
 from decisions.authorization.genuine_answers import is_confirmed
 from decisions.authorization.policy import CallerPolicy, Verdict, cached_policy, current_policy
 from decisions.authorization.sealed_arguments import (
@@ -279,7 +280,8 @@ def _why_outdated(confirmation: Confirmation) -> str:
     """
     if confirmation.status in _NEGATIVE or confirmation.used_at is not None:
         return ""
-    basis, stored = current_basis(confirmation.decision), stored_basis(confirmation.decision)
+    basis = call_information().basis_of(confirmation.decision)
+    stored = stored_basis(confirmation.decision)
     if basis is None or basis == stored:
         return ""
     return _UNREADABLE if stored is None else _CHANGED
@@ -325,7 +327,7 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
     decision.sealed_arguments = seal_arguments(
         decision,
         shown,
-        current_basis(decision),
+        call_information().basis_of(decision),
         target_state=call.target_state,
         renewals=authorization.renewals,
     )

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from django.conf import settings
-from django.utils.module_loading import import_string
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _
 
@@ -25,7 +21,7 @@ def change_since_request(decision: Decision, basis: str | None) -> str:
     """Return what has changed since the call was requested, in a sentence; empty: nothing.
 
     Args:
-        basis: as `current_basis` returns it.
+        basis: as `CallInformation.basis_of` returns it.
 
     Raises:
         CannotBeShown: As `sealed_arguments.open_arguments`.
@@ -35,16 +31,10 @@ def change_since_request(decision: Decision, basis: str | None) -> str:
     return "" if basis == open_basis(decision) else gettext(_BASIS)
 
 
-def current_basis(decision: Decision) -> str | None:
-    """Return the digest of what the preview of a call is computed from now: the file, the script or
-    the rows that it changes. None for a call without such a preview.
-    """
-    basis_of: Callable[[Decision], str | None] = import_string(settings.CONTINUITY_CALL_BASIS)
-    return basis_of(decision)
-
-
 def stored_basis(decision: Decision) -> str | None:
-    """Return this digest as it was when the call was requested; None where it cannot be read."""
+    """Return the digest of what the call's preview was computed from when it was requested; None
+    where there is none or it cannot be read.
+    """
     try:
         return open_basis(decision)
     except CannotBeShown:

@@ -18,7 +18,8 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.changes import change_since_request, current_basis
+from decisions.authorization.call_information import call_information
+from decisions.authorization.changes import change_since_request
 from decisions.authorization.genuine_answers import Answer, answer_mac, is_confirmed
 from decisions.authorization.sealed_arguments import CannotBeShown, is_shown_digest
 from decisions.foundation.errors import (
@@ -154,7 +155,7 @@ def request_anew(*, decision_id: int, by: str, how: str) -> Confirmation:
 
 def _is_confirmable(decision: Decision) -> bool:
     try:
-        return not change_since_request(decision, current_basis(decision))
+        return not change_since_request(decision, call_information().basis_of(decision))
     except CannotBeShown:
         return False
 
@@ -219,7 +220,7 @@ def _unseen(
     if shown is None and not confirms:
         return None
     try:
-        if change := change_since_request(decision, current_basis(decision)):
+        if change := change_since_request(decision, call_information().basis_of(decision)):
             return DecisionOutdated(decision.pk, change) if confirms else None
         if is_shown_digest(decision, shown or ""):
             return None

@@ -6,15 +6,14 @@ The last page has the digest that the answer names.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.conf import settings
-from django.utils.module_loading import import_string
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_noop as _
 
+from decisions.authorization.call_information import CallContext, CallPreview, call_information
 from decisions.authorization.changes import change_since_request
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
@@ -43,38 +42,6 @@ _REPEAT = _(
     "It can no longer be confirmed. When the caller repeats the call, it requests a confirmation"
     " with the present state. Or refuse it."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CallPreview:
-    """What a call will do, in another form than its arguments: a command line or a diff.
-
-    Attributes:
-        basis: digest of what it was computed from, unless that is the arguments alone.
-    """
-
-    name: str
-    text: str
-    about: str
-    is_diff: bool = False
-    basis: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CallContext:
-    """What stands beside the arguments of a call; texts may have any characters.
-
-    Attributes:
-        facts: names and texts: the goal, the tool's effect, …
-        steps: what the run did before, oldest first.
-        previews: what the call will do.
-        basis: digest of what the previews were computed from; None where such a call has none.
-    """
-
-    facts: Sequence[tuple[str, str]] = ()
-    steps: Sequence[str] = ()
-    previews: Sequence[CallPreview] = ()
-    basis: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +79,7 @@ def decision_page(decision: Decision, number: object = 1) -> DecisionPage:
         digest, hidden = shown_digest(decision), ""
     except CannotBeShown as problem:
         digest, hidden = "", problem.reason
-    context = _context(decision)
+    context = call_information().context_of(decision)
     facts = [(name, visible(text, 1_000)) for name, text in context.facts]
     steps = [visible(text, 200) for text in context.steps]
     is_waiting = _is_waiting(decision)
@@ -167,11 +134,6 @@ def visible_arguments(decision: Decision) -> list[dict[str, str]]:
         lines = as_lines(parts_of(text))
         shown.append({"name": _value_name(name), "about": about, "text": lines})
     return shown
-
-
-def _context(decision: Decision) -> CallContext:
-    context_of: Callable[[Decision], CallContext] = import_string(settings.CONTINUITY_CALL_CONTEXT)
-    return context_of(decision)
 
 
 def _pages(decision: Decision, context: CallContext) -> list[list[Fragment]]:

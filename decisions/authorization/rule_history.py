@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from decisions.audit.query import filter_by_time, filter_by_tool
 from decisions.audit.record import is_genuine
+from decisions.authorization.call_information import KnownCall
 from decisions.authorization.policy import (
     ANY_TOOL,
     SUBMIT,
@@ -23,7 +24,7 @@ from decisions.authorization.policy import (
     policy_without,
     rule_label,
 )
-from decisions.authorization.rule_reach import KnownCall, evaluate_known, known_calls
+from decisions.authorization.rule_reach import evaluate_known, known_calls
 from decisions.identity.principals import ADMIN
 from decisions.models import AuditEntry, Decision, PolicyRule, RuleScope
 

@@ -4,12 +4,10 @@ matches, and how the decision on them changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from django.conf import settings
-from django.utils.module_loading import import_string
-
+from decisions.authorization.call_information import KnownCall, call_information
 from decisions.authorization.policy import (
     ANY_TOOL,
     BROWSER_PREFIX,
@@ -24,38 +22,6 @@ from decisions.authorization.policy import (
 )
 from decisions.authorization.policy_rules import active_rule, scope_callers
 from decisions.models import PolicyRule, RuleScope, RuleVerdict
-
-
-@dataclass(frozen=True, slots=True)
-class KnownCall:
-    """A call that this installation knows: a tool, and a target that it can be called on.
-
-    Attributes:
-        tool: the name; empty for a runner that does not say which tools it offers.
-        target_id: empty for this installation itself.
-        tenant_id, workspace_id: who may use the target; empty for everybody in that.
-        principal_id: who alone may use it; empty for all of them.
-        is_builtin: Continuity executes the tool itself.
-        is_template: the target is a template, as in calls of run_task_template.
-        covers: the other tools that it does the same as; rules on them restrict it.
-        may_cover: those that it does the same as with some arguments, or on some pages.
-    """
-
-    tool: str
-    target_id: str = ""
-    target_name: str = ""
-    tenant_id: str = ""
-    workspace_id: str = ""
-    principal_id: str = ""
-    is_builtin: bool = False
-    is_template: bool = False
-    covers: frozenset[str] = frozenset()
-    may_cover: frozenset[str] = frozenset()
-
-    @property
-    def runs_on(self) -> str:
-        """The id of the target that executes it; empty for this installation."""
-        return "" if self.is_template else self.target_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +90,8 @@ class RuleReach:
 
 
 def known_calls() -> list[KnownCall]:
-    """Return the calls that this installation knows (settings.CONTINUITY_KNOWN_CALLS)."""
-    list_calls: Callable[[], Iterable[KnownCall]] = import_string(settings.CONTINUITY_KNOWN_CALLS)
-    return list(list_calls())
+    """Return the calls that this installation knows."""
+    return list(call_information().list_known_calls())
 
 
 def reach_of(draft: PolicyRule) -> RuleReach:

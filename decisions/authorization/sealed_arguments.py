@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from django.conf import settings
-from django.utils.module_loading import import_string
 from django.utils.translation import gettext, gettext_noop
 
+from decisions.authorization.call_information import call_information
 from decisions.foundation.presentation.visible_text import SECRET_CLOSE, SECRET_OPEN
 from decisions.foundation.security.keys import mac, mac_matches
 from decisions.foundation.security.masking import map_texts
@@ -126,8 +125,9 @@ def has_same_target(decision: Decision) -> bool:
         CannotBeShown: As `open_arguments`.
     """
     state = _plain(decision)[1].get("target")
-    state_of: Callable[[str], str] = import_string(settings.CONTINUITY_TARGET_STATE)
-    return state is None or state == state_of(state.partition(" ")[0])
+    if state is None:
+        return True
+    return state == call_information().target_state_of(state.partition(" ")[0])
 
 
 def shown_digest(decision: Decision) -> str:

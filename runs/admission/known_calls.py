@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from decisions.authorization.call_information import KnownCall
 from decisions.authorization.policy import OWN_BROWSERS, SUBMIT
-from decisions.authorization.rule_reach import KnownCall
 from decisions.models import PolicyRule
 from runners.actions.catalogue import ACTIONS
 from runners.actions.judged import always_covered_tools, sometimes_covered_tools

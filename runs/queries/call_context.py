@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from pydantic import ValidationError
 
-from decisions.authorization.decision_pages import CallContext, CallPreview
+from decisions.authorization.call_information import CallContext, CallPreview
 from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments
 from decisions.foundation.errors import Refused
 from decisions.models import Decision

@@ -13,7 +13,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from artifacts.models import ArtifactUpload
-from decisions.authorization.decision_pages import CallPreview
+from decisions.authorization.call_information import CallPreview
 from decisions.authorization.policy_rules import list_rules_for_target
 from decisions.models import Decision, Token
 from runners.models import ExecutionTarget, TargetKind

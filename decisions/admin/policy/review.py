@@ -12,12 +12,12 @@ from django.utils.translation import gettext as _
 
 from decisions.admin.policy.forms import EVERY_TARGET, scope_label
 from decisions.admin.policy.reach_text import listed, sentences_of
+from decisions.authorization.call_information import KnownCall
 from decisions.authorization.policy import Verdict, current_policy_of
 from decisions.authorization.policy_rules import RuleFields, active_rule, draft_rule, scope_callers
 from decisions.authorization.rule_history import CallGroup, RuleHistory, history_of
 from decisions.authorization.rule_reach import (
     CallChange,
-    KnownCall,
     RuleReach,
     evaluate_known,
     known_calls,
