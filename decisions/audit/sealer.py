@@ -20,7 +20,6 @@ from __future__ import annotations
 import fcntl
 import logging
 import math
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,8 +29,6 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import (
-    Error,
-    close_old_connections,
     connection,
     transaction,
 )
@@ -69,6 +66,7 @@ from decisions.audit.stored import (
     row_columns,
 )
 from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.repeating_thread import RepeatingThread
 from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction
@@ -164,8 +162,18 @@ class Sealer:
         self._has_recorded_loss = False  # of the checkpoints, since it saved one
         self._refused: set[int] = set()
         self._acceptances: set[str] = set()  # those that the refused rows were compared with
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sealer", daemon=True)
+        outage = Outage(
+            log,
+            on_failure="audit rows are not sealed while the database or the home is unavailable",
+            on_recovery="audit rows are sealed again",
+        )
+        self._thread = RepeatingThread(
+            self._seal_and_look_back,
+            name="sealer",
+            every_s=POLL_EVERY_S,
+            last=self.seal_all,
+            outage=outage,
+        )
 
     def start(self) -> None:
         """Start the background thread."""
@@ -173,33 +181,12 @@ class Sealer:
 
     def stop(self) -> None:
         """Seal what is committed by now, and stop the thread."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(STOP_S)
+        self._thread.stop(STOP_S)
 
-    def _run(self) -> None:
-        outage = Outage(
-            log,
-            on_failure="audit rows are not sealed while the database or the home is unavailable",
-            on_recovery="audit rows are sealed again",
-        )
-        is_last, wait_s = False, POLL_EVERY_S
-        while not is_last:
-            is_last, wait_s = self._stopping.wait(wait_s), POLL_EVERY_S
-            close_old_connections()
-            try:
-                self.seal_all()
-                if not is_last and time.monotonic() >= self._look_back_due:
-                    self.look_back()
-                outage.recovered()
-            except (Error, OSError) as error:
-                outage.failed(error)
-                connection.close()
-            except Exception:  # whatever it is: the rows that follow have to be sealed
-                log.exception("sealing of audit rows failed, retrying")
-                connection.close()
-                wait_s = RECENT_EVERY_S
-        connection.close()
+    def _seal_and_look_back(self) -> None:
+        self.seal_all()
+        if time.monotonic() >= self._look_back_due:
+            self.look_back()
 
     def seal_all(self) -> int:
         """Seal all new rows and save the new head outside the database; return their number.
@@ -235,7 +222,7 @@ class Sealer:
             batch = ids[start : start + BATCH_SIZE]
             condition = f"e.id IN ({', '.join(['%s'] * len(batch))})"
             done = self._seal_page(condition, batch)
-            if done is None or self._stopping.is_set():
+            if done is None or self._thread.stopping.is_set():
                 return sealed
             sealed += done.sealed
         self._recent_from = started_at
@@ -278,7 +265,7 @@ class Sealer:
             sealed += done.sealed
             if len(done.found) < BATCH_SIZE:
                 return sealed, True
-            if self._stopping.is_set():
+            if self._thread.stopping.is_set():
                 return sealed, False
             first = id_after(done.found[-1].row.id)
 

@@ -8,17 +8,16 @@ one sends.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from smtplib import SMTPException
 
 from django.conf import settings
 from django.core.mail import EmailMessage
-from django.db import Error, close_old_connections, connection
 from django.db.models import F
 
 from decisions.foundation.infra.outages import Outage
+from decisions.foundation.infra.repeating_thread import RepeatingThread
 from decisions.foundation.presentation.formatting import shorten
 from runs.models import Run, WaitingEmail
 from runs.queries.waiting import DECISION, Waiting, WaitingRow, list_waiting
@@ -37,8 +36,14 @@ class Mailer:
     """Sends e-mails from `start` to `stop`; does nothing where no e-mail is configured."""
 
     def __init__(self) -> None:
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="emails", daemon=True)
+        outage = Outage(
+            log,
+            on_failure="no e-mails about what waits: the database is unavailable",
+            on_recovery="e-mails about what waits are sent again",
+        )
+        self._thread = RepeatingThread(
+            send_waiting_emails, name="emails", every_s=EVERY_S, outage=outage
+        )
 
     def start(self) -> None:
         """Start the mailer's thread."""
@@ -47,26 +52,7 @@ class Mailer:
 
     def stop(self) -> None:
         """Send no more, and wait for an e-mail that is being sent."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(STOP_S)
-
-    def _run(self) -> None:
-        outage = Outage(
-            log,
-            on_failure="no e-mails about what waits: the database is unavailable",
-            on_recovery="e-mails about what waits are sent again",
-        )
-        while not self._stopping.wait(EVERY_S):
-            close_old_connections()
-            try:
-                send_waiting_emails()
-                outage.recovered()
-            except Error as error:
-                outage.failed(error)
-                connection.close()
-            except Exception:  # whatever it is: later e-mails have to be sent
-                log.exception("e-mails about what waits could not be sent, retrying")
+        self._thread.stop(STOP_S)
 
 
 def send_waiting_emails() -> int:

@@ -22,6 +22,7 @@ from django.db.models.functions import Now
 from decisions.foundation.database.clock import database_time
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.processes import mark_alive, process_identity
+from decisions.foundation.infra.repeating_thread import RepeatingThread
 from runners.invocation.event_loop import get_loop
 from runs.execution.engine import Execution
 from runs.journal import lease_expiry
@@ -78,6 +79,7 @@ class Heartbeat:
         self._unreleased: list[Unreleased] = []
         self.leased = 0  # runs under a lease of this worker, as the last heartbeat read
         self._last_beat = time.monotonic()
+        self._idle_beats = 0  # since the last run
 
     def register(self, worker_id: str) -> None:
         """Insert the worker's row."""
@@ -89,8 +91,11 @@ class Heartbeat:
 
     def start(self) -> None:
         """Start the threads: the heartbeat with its own connection, and one without a database."""
-        for target, name in ((self._run, "heartbeat"), (self._watch_age, "heartbeat-age")):
-            threading.Thread(target=target, name=name, daemon=True).start()
+        for check, name, every_s in (
+            (self._beat_if_alive, "heartbeat", settings.LEASE_BEAT_S),
+            (self._watch_age, "heartbeat-age", CHECK_S),
+        ):
+            RepeatingThread(check, name=name, every_s=every_s, stopping=self._stopping).start()
 
     def release_later(self, unreleased: Unreleased) -> None:
         """Release a lease with the next heartbeat that reaches the database."""
@@ -136,29 +141,21 @@ class Heartbeat:
             elif epoch != lease.epoch or (lease.is_helper and status != RunStatus.RUNNING):
                 execution.interrupt("lost")
 
-    def _run(self) -> None:
-        idle_beats = 0
-        while not self._stopping.wait(settings.LEASE_BEAT_S):
-            try:
-                idle_beats = 0 if self._executions() or self._unreleased else idle_beats + 1
-                # Without a run, half as often.
-                if idle_beats % 2 == 0 and get_loop().ping(PING_S):
-                    mark_alive("worker")
-                    self.beat()
-            except Error as error:
-                log.warning("no heartbeat: %s", error)
-            except Exception:  # whatever it is: without heartbeats the worker loses its runs
-                log.exception("a heartbeat failed; the next one follows")
-        connection.close()
+    def _beat_if_alive(self) -> None:
+        """Write a heartbeat if the event loop answers; without a run, half as often."""
+        is_idle = not (self._executions() or self._unreleased)
+        self._idle_beats = self._idle_beats + 1 if is_idle else 0
+        if self._idle_beats % 2 == 0 and get_loop().ping(PING_S):
+            mark_alive("worker")
+            self.beat()
 
     def _watch_age(self) -> None:
         """Interrupt all runs before their leases expire; uses no database, which may hang."""
-        while not self._stopping.wait(CHECK_S):
-            if time.monotonic() - self._last_beat > settings.LEASE_GIVE_UP_S:
-                log.error("no heartbeat for too long: this worker stops its own runs")
-                for execution in self._executions():
-                    execution.interrupt("lost")
-                self._last_beat = time.monotonic()
+        if time.monotonic() - self._last_beat > settings.LEASE_GIVE_UP_S:
+            log.error("no heartbeat for too long: this worker stops its own runs")
+            for execution in self._executions():
+                execution.interrupt("lost")
+            self._last_beat = time.monotonic()
 
     def _register_anew(self) -> None:
         if self._stopping.is_set():

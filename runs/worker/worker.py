@@ -17,12 +17,13 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from django.conf import settings
-from django.db import Error, close_old_connections, connection
+from django.db import Error, close_old_connections
 from django.db.models.functions import Now
 
 from decisions.foundation.database.faults import is_temporary
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.processes import has_ended
+from decisions.foundation.infra.repeating_thread import RepeatingThread
 from runners import metrics
 from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser.pool.runtime import count_open_pages
@@ -112,12 +113,12 @@ class WorkerProcess:
             if has_ended(other.process):
                 lease_expiry.end_leases_of_worker(other.id, beat=other.beat, reason="process gone")
         self.heartbeat.start()
-        for target, name in (
+        for check, name in (  # lease checks must wait neither for Redis nor for a page
             (self._watch_leases, "leases"),
-            (self._watch_queue, "queue"),
+            (self._poll, "queue"),
             (self._maintain_sessions, "session-maintenance"),
         ):
-            threading.Thread(target=target, name=name, daemon=True).start()
+            RepeatingThread(check, name=name, every_s=CHECK_S, stopping=self._stopping).start()
         self._publisher.start()
         WorkerProcess.of_this_process = self
 
@@ -276,11 +277,8 @@ class WorkerProcess:
     # --- periodic checks --------------------------------------------------------------------------
 
     def _watch_leases(self) -> None:
-        self._repeat(self.heartbeat.check_leases, self._release_unanswered_claim)
-
-    def _watch_queue(self) -> None:
-        """On a thread of its own: lease checks must not wait for Redis."""
-        self._repeat(self._poll)
+        self.heartbeat.check_leases()
+        self._release_unanswered_claim()
 
     def _release_unanswered_claim(self) -> None:
         """Release the run of a claim that was committed although the connection broke before the
@@ -305,24 +303,9 @@ class WorkerProcess:
                 self._claim_failed_at = None
 
     def _maintain_sessions(self) -> None:
-        """On a thread of its own: lease checks must not wait for a page that reads its state."""
-        self._repeat(
-            lambda: pooled.close_unused_sessions(self.worker_id),
-            lambda: held_pages.close_unneeded_pages(self.worker_id),
-            broadcaster.ensure_broadcaster,
-        )
-
-    def _repeat(self, *checks: Callable[[], None]) -> None:
-        while not self._stopping.wait(CHECK_S):
-            try:
-                for check in checks:
-                    check()
-            except Error as error:
-                name = threading.current_thread().name
-                log.warning("the database does not answer the thread %s: %s", name, error)
-            except Exception:  # whatever it is: the checks have to go on
-                log.exception("the thread %s failed and goes on", threading.current_thread().name)
-        connection.close()
+        pooled.close_unused_sessions(self.worker_id)
+        held_pages.close_unneeded_pages(self.worker_id)
+        broadcaster.ensure_broadcaster()
 
     def _poll(self) -> None:
         """Look for work when no wake-up came for POLL_S, or for POLL_ALONE_S while none can come:

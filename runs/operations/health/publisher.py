@@ -8,7 +8,6 @@ pages, are in one key per worker, which expires.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from django.db import Error, connection
 
 from decisions.audit.anonymous_events import take_anonymous_totals, write_counted_events
 from decisions.foundation.infra.redis import SharedRedis
+from decisions.foundation.infra.repeating_thread import RepeatingThread
 from runners import metrics
 from runners.metrics import METRICS, Series
 
@@ -120,8 +120,9 @@ class Publisher:
 
     def __init__(self, read_gauges: Callable[[], tuple[str, Gauges]] | None = None) -> None:
         self._read_gauges = read_gauges
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+        self._thread = RepeatingThread(
+            self._publish, name="publisher", every_s=PUBLISH_S, last=self._publish_last
+        )
 
     def start(self) -> None:
         """Start the thread."""
@@ -129,22 +130,17 @@ class Publisher:
 
     def stop(self, wait_s: float = 0.0) -> None:
         """Publish a last time and stop; wait for that for `wait_s` at most."""
-        self._stopping.set()
-        if wait_s:
-            self._thread.join(wait_s)
+        self._thread.stop(wait_s)
 
-    def _run(self) -> None:
-        is_stopping = False
-        while not is_stopping:
-            is_stopping = self._stopping.wait(PUBLISH_S)
-            try:
-                if self._read_gauges is None:
-                    publish()
-                else:
-                    publish(*self._read_gauges())
-                write_anonymous_events(is_stopping=is_stopping)
-            except Exception:  # whatever it is: later numbers have to be published
-                log.exception("metrics could not be published, retrying")
+    def _publish(self, *, is_stopping: bool = False) -> None:
+        if self._read_gauges is None:
+            publish()
+        else:
+            publish(*self._read_gauges())
+        write_anonymous_events(is_stopping=is_stopping)
+
+    def _publish_last(self) -> None:
+        self._publish(is_stopping=True)
 
 
 def write_anonymous_events(*, is_stopping: bool) -> None:

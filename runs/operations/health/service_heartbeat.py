@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 from datetime import UTC, datetime, timedelta
 
-from django.db import Error, close_old_connections, connection
 from django.db.models.functions import Now
 
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.outages import Outage
 from decisions.foundation.infra.processes import process_identity
+from decisions.foundation.infra.repeating_thread import RepeatingThread
 from runs.models import ServiceBeat
 
 BEAT_S = 10.0
@@ -36,8 +35,19 @@ class ServiceHeartbeat:
             host=socket.gethostname(),
             started_at=datetime.now(UTC),
         )
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="service-heartbeat", daemon=True)
+        outage = Outage(
+            log,
+            on_failure="the heartbeat of this process cannot be written",
+            on_recovery="the heartbeat of this process is written again",
+        )
+        self._thread = RepeatingThread(
+            self.beat,
+            name="service-heartbeat",
+            every_s=BEAT_S,
+            pause_first=False,
+            last=self._record_stop,
+            outage=outage,
+        )
 
     def start(self) -> None:
         """Start the thread."""
@@ -45,9 +55,7 @@ class ServiceHeartbeat:
 
     def stop(self) -> None:
         """Record that the process stops, if the database answers soon."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(2.0)
+        self._thread.stop(2.0)
 
     def beat(self) -> None:
         """Write one heartbeat; insert the row first where there is none.
@@ -61,23 +69,5 @@ class ServiceHeartbeat:
             old = Now() - KEPT
             ServiceBeat.objects.filter(kind=self._row.kind, beat_at__lt=old).delete()
 
-    def _run(self) -> None:
-        outage = Outage(
-            log,
-            on_failure="the heartbeat of this process cannot be written",
-            on_recovery="the heartbeat of this process is written again",
-        )
-        is_stopping = False
-        while not is_stopping:
-            close_old_connections()
-            try:
-                self.beat()
-                outage.recovered()
-            except Error as error:
-                outage.failed(error)
-            is_stopping = self._stopping.wait(BEAT_S)
-        try:
-            ServiceBeat.objects.filter(id=self._row.id).update(stopped_at=Now())
-        except Error as error:
-            log.info("the stop of this process is not recorded: %s", error)
-        connection.close()
+    def _record_stop(self) -> None:
+        ServiceBeat.objects.filter(id=self._row.id).update(stopped_at=Now())
