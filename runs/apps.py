@@ -78,7 +78,7 @@ def _record_answer(**signal: Any) -> None:
 
 def _call_information() -> CallInformation:
     from runners.targets.cache import state_of_target
-    from runs.admission.known_calls import list_known_calls
+    from runs.calls.known_calls import list_known_calls
     from runs.queries.call_context import basis_of_decision, context_of_decision
 
     return CallInformation(

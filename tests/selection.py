@@ -34,7 +34,7 @@ VENDOR = {
         "decisions/audit/test_tamper_detection.py",
     ),
     "decisions/foundation/database/*": ("decisions/foundation/database/*",),
-    "decisions/foundation/infra/preconditions.py": ("runs/admission/*",),
+    "decisions/foundation/infra/preconditions.py": ("runs/calls/*",),
     "decisions/foundation/infra/prepared_statements.py": (
         "decisions/foundation/infra/*",
         "runs/queue/*",

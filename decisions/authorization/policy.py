@@ -30,7 +30,7 @@ TARGET_PREFIX = "target_"  # of the ids of execution targets, whose tools are no
 BROWSER_PREFIX = "plc_"  # of the ids of browsers that people paired
 OWN_BROWSERS = "plugin"  # the target of rules about all of those
 # The actions that change a page: in a person's own browser they need a confirmation by default, at
-# least the first on each origin (runs.admission.own_browser).
+# least the first on each origin (runs.calls.browser_policy).
 PAGE_CHANGES = frozenset(
     {
         "browser_click",

@@ -18,8 +18,8 @@ from runners.remote_tools.model_facing import (
     schema_with_runner_choice,
 )
 from runners.targets.targets import Caller
-from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import DirectCallRequest
+from runs.calls.direct_call import call_tool
+from runs.calls.request import DirectCallRequest
 from runs.streaming.long_poll import WAIT_MAX_MS
 
 META = "continuity"  # key in _meta: the tool's name on its runners, and their target ids

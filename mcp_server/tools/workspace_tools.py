@@ -10,8 +10,8 @@ from runners.invocation.arguments import input_schema
 from runners.invocation.workspace_errors import as_workspace_error
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_tools
-from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import DirectCallRequest
+from runs.calls.direct_call import call_tool
+from runs.calls.request import DirectCallRequest
 
 _ALTERNATIVES = frozenset({"oneOf", "anyOf", "allOf"})
 _OVERWRITING = frozenset({"write_to_file", "replace_in_file", "generate_character_profile"})

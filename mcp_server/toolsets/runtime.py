@@ -21,7 +21,7 @@ from mcp_server.tools.registry import McpTool, McpToolCall
 from mcp_server.tools.waiting_runs import wait_with_person
 from runners.actions.untrusted_page import fence_object
 from runs.api.schemas import runs as schemas
-from runs.direct_calls.run_messages import message_of_run
+from runs.conversations.run_messages import message_of_run
 from runs.queries import page_reader, runs, templates
 from runs.queries.run_lists import list_runs_of_call
 from runs.streaming import long_poll

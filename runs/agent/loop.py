@@ -33,14 +33,14 @@ from runners.tools.base import Effect
 from runners.tools.registry import get_tool
 from runs.agent.answer_check import completion_of, is_refused
 from runs.agent.budget import counts_of, is_budget_exhausted, usage_of
-from runs.agent.call_validation import validate_calls
-from runs.agent.first_call import (
+from runs.agent.call_events import (
     end_event_data,
     ending_event,
     planned_call,
     refused_event_data,
     start_event_data,
 )
+from runs.agent.call_validation import validate_calls
 from runs.agent.history import count_ended_takeovers
 from runs.agent.journal_view import (
     CALL,

@@ -16,7 +16,7 @@ from decisions.rest_base.openapi import READ_REFUSALS, WRITE_REFUSALS, operation
 from decisions.rest_base.view import ApiView, json_response, principal_of
 from runs.api import openapi
 from runs.api.schemas import runs as schemas
-from runs.direct_calls.run_messages import message_of_run
+from runs.conversations.run_messages import message_of_run
 from runs.queries import runs, templates
 from runs.queries.run_lists import list_runs_of_call
 from runs.queries.visibility import visible_run

@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from decisions.audit.record import AuditEvent, record
 from runners.plugin.messaging.notices import send_task_status
-from runs.admission.browser_wait import waits_of_tasks
+from runs.conversations.browser_wait import waits_of_tasks
 from runs.conversations.log import append_events
 from runs.events.types import EventType
 from runs.lifecycle.changes import NewEvent

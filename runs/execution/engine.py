@@ -22,7 +22,7 @@ from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
 from runners.own_browsers import SELECTED
 from runners.tools.base import Effect
-from runs.admission.first_call import FirstCall, admit_first_call, planned_call, start_events
+from runs.calls.first_call import FirstCall, admit_first_call, planned_call, start_events
 from runs.execution.event_buffer import EventBuffer, stored_bytes
 from runs.execution.left_tabs import close_left_tabs
 from runs.execution.resources import RunResources

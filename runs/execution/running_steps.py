@@ -25,7 +25,7 @@ from runners.invocation.event_loop import get_loop
 from runners.own_browsers import SELECTED
 from runners.tools.base import Effect
 from runners.tools.registry import is_workspace_tool
-from runs.admission.first_call import FirstCall
+from runs.calls.first_call import FirstCall
 from runs.events.types import EventType
 from runs.execution.failure_capture import (
     add_evidence,

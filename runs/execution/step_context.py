@@ -34,16 +34,10 @@ from runners.invocation.step_call import StepCall
 from runners.own_browsers import PluginBrowser
 from runners.tools.base import Effect, ToolCall, ToolContext, ToolResult
 from runners.workspace.workspace import ProjectWorkspace
-from runs.admission.authorization import (
-    page_lost_error,
-    record_fallback,
-    replayed_call,
-    request_of_step,
-    trust_of,
-)
-from runs.admission.first_call import FirstCall
-from runs.admission.own_browser import OwnBrowser, client_of_call
-from runs.admission.page_elements import (
+from runs.agent.history import HistoryMessage, messages_before
+from runs.calls.browser_policy import OwnBrowser, client_of_call
+from runs.calls.first_call import FirstCall
+from runs.calls.page_elements import (
     MAX_RENEWALS,
     PageCall,
     changed_too_often,
@@ -53,13 +47,19 @@ from runs.admission.page_elements import (
     with_shown_element,
     with_warning,
 )
-from runs.admission.shown_page import with_shown_page
-from runs.admission.step_calls import admit_call
-from runs.admission.targets import StepTarget
-from runs.admission.uploads import read_upload
-from runs.agent.history import HistoryMessage, messages_before
+from runs.calls.page_judge import PageJudge
+from runs.calls.policy import (
+    page_lost_error,
+    record_fallback,
+    replayed_call,
+    request_of_step,
+    trust_of,
+)
+from runs.calls.shown_page import with_shown_page
+from runs.calls.start import admit_call
+from runs.calls.targets import StepTarget
+from runs.calls.uploads import read_upload
 from runs.events.types import EVENT_TYPES, EventType
-from runs.execution.page_judge import PageJudge
 from runs.failpoints import hit
 from runs.journal.interruptions import CallFailed, NeedsAnswer, NeedsPerson, TakenOver
 from runs.lifecycle.call_records import CallRecord

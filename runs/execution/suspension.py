@@ -17,7 +17,7 @@ from django.db import transaction
 from decisions.audit.record import AuditEvent
 from decisions.authorization import authorize
 from decisions.foundation.infra.clock import to_ms
-from runs.admission.shown_page import subject_of
+from runs.calls.shown_page import subject_of
 from runs.events.types import EventType
 from runs.failpoints import hit
 from runs.journal import writer

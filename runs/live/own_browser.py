@@ -19,8 +19,8 @@ from decisions.identity.principals import Principal
 from runners.models import PluginClient
 from runners.own_browsers import own_browsers
 from runners.targets.targets import Caller
-from runs.admission.browser_wait import waits_of_tasks
 from runs.conversations import services
+from runs.conversations.browser_wait import waits_of_tasks
 from runs.conversations.errors import TaskNotFound
 from runs.live.activity import PersonActivity, record_activity
 from runs.models import Run, Task, TaskStatus

@@ -20,9 +20,9 @@ from decisions.chat.idle_conversations import delete_idle_conversations
 from decisions.foundation.infra.processes import mark_alive
 from runners.plugin.pairing.registry import delete_revoked_clients
 from runners.targets.snapshots import sweep_workspaces
+from runs.calls.idempotency import delete_expired_keys
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.message_queue import start_waiting_runs
-from runs.direct_calls.idempotency import delete_expired_keys
 from runs.journal.lease_expiry import HeartbeatMonitor, free_stale_slots
 from runs.lifecycle.in_flight_calls import abort_stale_calls
 from runs.lifecycle.slots import ensure_slots

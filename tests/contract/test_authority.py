@@ -43,7 +43,7 @@ from decisions.identity.principals import (
 from decisions.identity.tokens import set_token_users
 from decisions.models import Decision, Token
 from runners.errors import ToolFailed
-from runs.admission.uploads import read_upload
+from runs.calls.uploads import read_upload
 from runs.conversations.services import add_message, create_task, resume_task, take_over_task
 from runs.live.own_browser import resume_from_browser, take_over_from_browser
 from runs.models import Run, Task, Webhook, WebhookDelivery

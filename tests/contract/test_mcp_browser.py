@@ -21,8 +21,8 @@ from mcp_server.tools import browser_tools
 from mcp_server.tools.registry import Connection
 from mcp_server.toolsets import browser
 from runners.actions.catalogue import ACTIONS
+from runs.calls.browser_actions import ActionOutcome
 from runs.conversations.services import resume_task, take_over_task
-from runs.direct_calls.browser_actions import ActionOutcome
 from runs.models import Run, Task, TaskMessage
 from runs.sessions.services import create_session
 from runs.task_templates.builtin.session_action import NOT_SEEN

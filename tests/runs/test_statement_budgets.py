@@ -22,8 +22,8 @@ from django.db.backends.utils import CursorWrapper
 
 from decisions.foundation.infra.threads import in_long_thread, in_thread
 from decisions.identity.principals import Principal
-from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import DirectCallRequest
+from runs.calls.direct_call import call_tool
+from runs.calls.request import DirectCallRequest
 from runs.journal import writer
 from runs.journal.claimed_steps import read_claimed_steps
 from runs.models import Run, RunStatus

@@ -17,7 +17,7 @@ from decisions.foundation.presentation.formatting import shorten
 from decisions.foundation.security.logs import redact
 from runners.actions.typed_text import hide_typed_text
 from runs.admin.runs.waterfall import Bar, Waterfall
-from runs.agent.first_call import start_event_data
+from runs.agent.call_events import start_event_data
 from runs.agent.journal_view import CALL, PAGE, SUMMARY, TURN
 from runs.models import Run, RunStep, StepStatus
 

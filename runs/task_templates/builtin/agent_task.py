@@ -18,7 +18,7 @@ from runners.tools.base import Closed
 from runners.tools.registry import get_tool
 from runs.agent.answer_check import is_refused
 from runs.agent.budget import usage_of
-from runs.agent.first_call import planned_call
+from runs.agent.call_events import planned_call
 from runs.agent.journal_view import PAGE, SUMMARY, TURN, NextStep
 from runs.agent.loop import (
     MAX_STEPS,

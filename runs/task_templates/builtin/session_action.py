@@ -1,6 +1,6 @@
 """The template `session_action`: one browser action that an MCP host performs in a session's task.
 
-Only `runs.direct_calls.browser_actions` submits it.
+Only `runs.calls.browser_actions` submits it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runners.actions.retries import with_retry
 from runners.own_browsers import with_own_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Closed, Effect, ToolResult
-from runs.agent.first_call import end_event_data, ending_event, start_event_data
+from runs.agent.call_events import end_event_data, ending_event, start_event_data
 from runs.agent.history import count_ended_takeovers
 from runs.agent.journal_view import TAKEOVERS_ENDED
 from runs.agent.pages.page_state import PERSON_HAD_PAGE

@@ -18,8 +18,8 @@ from decisions.foundation.errors import PolicyDenied
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import PolicyRule, Token
 from runners.targets.targets import TargetFields, create_target_row
-from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import DirectCallRequest
+from runs.calls.direct_call import call_tool
+from runs.calls.request import DirectCallRequest
 from tests.support.browser.own_browser import pair
 
 pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.runners.runner_fixtures"]

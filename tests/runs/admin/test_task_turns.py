@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from decisions.identity.principals import Principal
-from runs.agent.first_call import refused_event_data
+from runs.agent.call_events import refused_event_data
 from runs.conversations.log import append_events
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task

@@ -22,9 +22,9 @@ from decisions.audit.record import AuditEvent
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
-from runs.direct_calls import audit
-from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import DirectCallRequest
+from runs.calls import direct_record
+from runs.calls.direct_call import call_tool
+from runs.calls.request import DirectCallRequest
 from runs.journal import lease_expiry
 from runs.journal.lease_expiry import end_leases_of_worker
 from runs.lifecycle import in_flight_calls
@@ -187,7 +187,7 @@ def test_a_worker_whose_run_was_canceled_starts_no_call(
         cancel_run(principal=principal, run_id=run_id)
         return in_flight_calls.start_call(*args, **kwargs)
 
-    monkeypatch.setattr("runs.admission.step_calls.start_call", cancel_first)
+    monkeypatch.setattr("runs.calls.start.start_call", cancel_first)
     worker.work()
     assert (audited_calls(), fresh(run_id).status) == ([], "canceled")
 
@@ -277,7 +277,7 @@ def test_a_finished_direct_call_leaves_no_call_in_flight(
 def test_the_end_of_a_direct_call_is_recorded_once_the_database_takes_writes(
     project: Path, principal: Principal, monkeypatch: pytest.MonkeyPatch, was_committed: bool
 ) -> None:
-    write, errors = audit._write_end, ["25006", "57P01"]
+    write, errors = direct_record._write_end, ["25006", "57P01"]
 
     def refuse() -> None:
         if errors:
@@ -289,8 +289,8 @@ def test_the_end_of_a_direct_call_is_recorded_once_the_database_takes_writes(
         write(*args)
         refuse()
 
-    monkeypatch.setattr(audit, "_write_end", write_end)
-    monkeypatch.setattr(audit, "RETRY_S", 0.01)
+    monkeypatch.setattr(direct_record, "_write_end", write_end)
+    monkeypatch.setattr(direct_record, "RETRY_S", 0.01)
     request = DirectCallRequest("write_to_file", PREVIEW, key="k")
     answers = [asyncio.run(call_tool(principal=principal, request=request)) for _ in range(2)]
     assert answers[0] == answers[1]

@@ -10,8 +10,8 @@ from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation import own_tabs
 from runners.plugin.dispatch import PluginAction, PluginReply
+from runs.conversations.run_messages import message_of_run
 from runs.conversations.services import take_over_task
-from runs.direct_calls.run_messages import message_of_run
 from runs.models import Run, Task
 from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerProcess

@@ -10,7 +10,7 @@ from runners.targets.targets import Caller
 from runners.targets.workspaces import check_may_use, open_target
 from runners.tools.registry import get_tool
 from runners.workspace.workspace import ProjectWorkspace
-from runs.admission.own_browser import OwnBrowser
+from runs.calls.browser_policy import OwnBrowser
 
 CallTarget = ProjectWorkspace | RunnerTarget
 StepTarget = CallTarget | OwnBrowser  # a step may act in a person's own browser, too

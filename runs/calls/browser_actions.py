@@ -24,14 +24,14 @@ from runners.own_browsers import ANY_OWN, SELECTED, choose_own_browser, is_own_b
 from runners.targets.targets import Caller
 from runners.tools.base import Tool
 from runners.tools.registry import get_tool
-from runs.admission.shown_page import types_secret
-from runs.agent.first_call import start_event_data
+from runs.agent.call_events import start_event_data
 from runs.agent.journal_view import TAKEOVERS_ENDED
+from runs.calls.as_run import MAX_WAIT_S, START_MS, with_run_scopes
+from runs.calls.refusals import recording_refusals
+from runs.calls.shown_page import types_secret
 from runs.conversations.errors import ActionUnfinished, PageTakenOver, SessionWaits
 from runs.conversations.messages import UserMessage, new_task, title_of
-from runs.direct_calls.as_run import MAX_WAIT_S, START_MS, with_run_scopes
-from runs.direct_calls.refusals import recording_refusals
-from runs.direct_calls.run_messages import task_of_session
+from runs.conversations.run_messages import task_of_session
 from runs.models import TERMINAL, Run, Task, TaskStatus
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run

@@ -9,7 +9,7 @@ import pytest
 from artifacts.services import artifact_rows, store_blob
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from runners.errors import ToolFailed
-from runs.admission.uploads import read_upload
+from runs.calls.uploads import read_upload
 from runs.models import Run
 from tests.support.agent.agent_goals import SubmitGoal
 

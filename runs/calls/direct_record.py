@@ -22,7 +22,7 @@ from runners.invocation.workspace_errors import FailedCall, failed_call
 from runners.models import ExecutionTarget
 from runners.tools.base import Effect, Tool, ToolResult
 from runners.workspace.workspace import ProjectWorkspace
-from runs.direct_calls.idempotency import StoredOutcome, store_outcome
+from runs.calls.idempotency import StoredOutcome, store_outcome
 from runs.lifecycle.call_records import snapshot_of
 from runs.lifecycle.in_flight_calls import finish_direct_call
 

@@ -25,7 +25,7 @@ from runners.targets.targets import Caller
 from runners.targets.workspaces import find_target
 from runners.tools.registry import get_tool
 from runners.trust import TrustLevel
-from runs.admission.own_browser import OwnBrowser, allow_origin, find_browser, state_of
+from runs.calls.browser_policy import OwnBrowser, allow_origin, find_browser, state_of
 from runs.models import APPROVED, Run, Task
 
 FoundTarget = ExecutionTarget | OwnBrowser | ToolFailed | Refused | None

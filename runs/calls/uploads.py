@@ -14,7 +14,7 @@ from runners.targets.workspaces import check_may_use, open_workspace
 from runners.tools.registry import get_tool
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import READ_HINTS, add_hints
-from runs.admission.authorization import caller_of, trust_of
+from runs.calls.policy import caller_of, trust_of
 from runs.models import Run
 
 READ_FILE = "read_file"

@@ -74,7 +74,7 @@ def test_a_cached_policy_and_target_are_not_read_again(
         raise AssertionError("it was read again")
 
     def forbid_reads() -> None:
-        monkeypatch.setattr("runs.admission.authorization.find_target", refuse_read)
+        monkeypatch.setattr("runs.calls.policy.find_target", refuse_read)
         monkeypatch.setattr("decisions.authorization.policy._rules", refuse_read)
 
     meanwhile(model, forbid_reads)
@@ -141,7 +141,7 @@ def test_a_cached_call_is_recorded_with_the_start_of_its_step(
         recorded_alone.append(call_id)
         return start(call_id, *args, **options)
 
-    monkeypatch.setattr("runs.admission.step_calls.start_call", count)
+    monkeypatch.setattr("runs.calls.start.start_call", count)
     model.script = [Turn("", [read(1), read(2)]), Turn("", [read(3)]), complete()]
     run = execute_run(submit_goal(), worker)
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
@@ -182,8 +182,8 @@ def test_a_call_is_not_made_while_the_rules_change_all_the_time(
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runs.admission.step_calls.all_hold", lambda preconditions: False)
-    monkeypatch.setattr("runs.admission.step_calls.start_call", lambda *args, **options: False)
+    monkeypatch.setattr("runs.calls.start.all_hold", lambda preconditions: False)
+    monkeypatch.setattr("runs.calls.start.start_call", lambda *args, **options: False)
     model.script = [Turn("", [read(1)]), complete()]
     assert execute_run(submit_goal(), worker).status == "succeeded"
     assert codes(model) == ["STEP_EXECUTION_FAILED"]

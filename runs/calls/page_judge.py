@@ -13,9 +13,9 @@ from runners.errors import ToolFailed
 from runners.invocation.judge import judge_element, request_for
 from runners.own_browsers import PluginBrowser, is_own_browser
 from runners.tools.base import ToolContext
-from runs.admission.authorization import find_call_target, is_taken_over
-from runs.admission.own_browser import with_browser_policy
-from runs.admission.page_elements import PageCall, may_ask_page, needs_page, with_element
+from runs.calls.browser_policy import with_browser_policy
+from runs.calls.page_elements import PageCall, may_ask_page, needs_page, with_element
+from runs.calls.policy import find_call_target, is_taken_over
 from runs.models import Run
 
 

@@ -2,7 +2,7 @@
 
 Unless a rule says otherwise, a person confirms the first change that a task makes on each origin,
 and each submit, upload and acceptance of a dialog. What an element is, and which page it is on, the
-browser says just before (`runs.admission.page_elements`). A drag presses and releases the mouse as
+browser says just before (`runs.calls.page_elements`). A drag presses and releases the mouse as
 a click does, and a short one is a click: it is judged like one.
 
 The element and the origin that were judged go with the action: the browser gives input to no other

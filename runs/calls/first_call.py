@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from decisions.authorization.authorize import ToolCallRequest
 from decisions.foundation.security.masking import Masker
 from runners.invocation.step_call import StepCall
-from runs.admission.authorization import request_of_step
-from runs.admission.step_calls import cached_admission, started_event
-from runs.admission.targets import StepTarget
+from runs.calls.policy import request_of_step
+from runs.calls.start import cached_admission, started_event
+from runs.calls.targets import StepTarget
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent
 from runs.lifecycle.in_flight_calls import CallStart

@@ -19,7 +19,8 @@ from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
 from runners.own_browsers import is_still_own
 from runners.targets.cache import cache_target, cached_target, is_unchanged
-from runs.admission.authorization import (
+from runs.calls.browser_policy import OwnBrowser
+from runs.calls.policy import (
     authorize_cached,
     authorize_call,
     caller_of,
@@ -27,8 +28,7 @@ from runs.admission.authorization import (
     needs_target,
     record_refusal,
 )
-from runs.admission.own_browser import OwnBrowser
-from runs.admission.targets import StepTarget, open_call_target
+from runs.calls.targets import StepTarget, open_call_target
 from runs.lifecycle import call_records
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.in_flight_calls import is_leased, start_call

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from decisions.authorization.authorize import ToolCallRequest
-from runs.admission.shown_page import subject_of, with_shown_page
+from runs.calls.shown_page import subject_of, with_shown_page
 from runs.models import Run
 from runs.task_templates.base import StepView
 

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from decisions.models import Decision
 from runners.actions.catalogue import ACTIONS, CLICK, DRAG, PRESS_KEY, SELECT, TYPE, UPLOAD
 from runners.plugin.protocol.messages import WAIT_CHARS
-from runs.admission.page_elements import SUBMITS
 from runs.models import Run
 
+SUBMITS = " submits"  # the state of an element that submits its form, in its line
 _ACTS = {
     UPLOAD.name: "upload",
     CLICK.name: "click",

@@ -19,7 +19,7 @@ from runners.browser_sessions import find_named
 from runners.tools.base import ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.errors import WorkspaceTimeout
-from runs.direct_calls.refusals import recording_refusals
+from runs.calls.refusals import recording_refusals
 from runs.lifecycle.in_flight_calls import DirectCallOfRun
 from runs.models import TERMINAL
 from runs.sessions.services import create_session

@@ -23,9 +23,8 @@ from runners.actions.judged import (
 from runners.errors import ElementChanged
 from runners.own_browsers import is_own_browser
 from runners.tools.base import ExpectedElement
-from runs.admission.shown_page import is_secret_field, with_facts
+from runs.calls.shown_page import is_secret_field, with_facts
 
-SUBMITS = " submits"  # the state of an element that submits its form, in its line
 MAX_RENEWALS = 2  # new confirmations of a call whose element changed
 BEFORE = "Before"  # of the names of facts as an earlier confirmation showed them
 FACTS = ("page", "element", "toElement", "submits", "sent", "link", "frame")

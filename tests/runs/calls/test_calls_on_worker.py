@@ -21,9 +21,9 @@ from runners.invocation.invoke import invoke
 from runners.invocation.workspace_errors import FailedCall
 from runners.tools import registry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
-from runs.direct_calls import calls
-from runs.direct_calls.calls import call_tool
-from runs.direct_calls.request import DirectCallRequest, DirectCallResult
+from runs.calls import direct_call
+from runs.calls.direct_call import call_tool
+from runs.calls.request import DirectCallRequest, DirectCallResult
 from runs.models import OpenCall, Run, RunStep
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
@@ -43,7 +43,7 @@ def file_tools_on_worker(monkeypatch: pytest.MonkeyPatch, project: Path) -> None
         found = get_tool(name)
         return None if found is None else replace(found, uses_browser=True)
 
-    monkeypatch.setattr(calls, "get_tool", get_tool_of_worker)
+    monkeypatch.setattr(direct_call, "get_tool", get_tool_of_worker)
 
 
 @pytest.fixture

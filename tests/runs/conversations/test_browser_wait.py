@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from decisions.models import Decision
-from runs.admission.browser_wait import waits_of_tasks
+from runs.conversations.browser_wait import waits_of_tasks
 from runs.models import Run
 
 PAGE = "Shop, the best, https://me@shop.example:8443/cart?a=1"

@@ -37,11 +37,8 @@ from runners.tools.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.cancellation import run_to_completion
 from runners.workspace.workspace import ProjectWorkspace
-from runs.admission.direct_calls import StartedCall, start_direct_call
-from runs.admission.step_calls import CHANGED_MEANWHILE, MAX_TRIES
-from runs.admission.targets import open_call_target
-from runs.direct_calls.as_run import submit_call, wait_for_call
-from runs.direct_calls.audit import (
+from runs.calls.as_run import submit_call, wait_for_call
+from runs.calls.direct_record import (
     AdmittedCall,
     audit_details,
     audit_event,
@@ -50,9 +47,12 @@ from runs.direct_calls.audit import (
     record_end,
     started_event,
 )
-from runs.direct_calls.idempotency import StoredOutcome, claim_key, find_stored_outcome
-from runs.direct_calls.refusals import recording_refusals
-from runs.direct_calls.request import DirectCallRequest, DirectCallResult
+from runs.calls.direct_start import StartedCall, start_direct_call
+from runs.calls.idempotency import StoredOutcome, claim_key, find_stored_outcome
+from runs.calls.refusals import recording_refusals
+from runs.calls.request import DirectCallRequest, DirectCallResult
+from runs.calls.start import CHANGED_MEANWHILE, MAX_TRIES
+from runs.calls.targets import open_call_target
 from runs.events.types import EventType
 from runs.lifecycle.in_flight_calls import (
     INTERRUPTED,

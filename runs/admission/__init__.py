@@ -1,1 +1,0 @@
-"""Admission of tool calls: policy, the target, and the statement that starts a call."""

@@ -1,0 +1,1 @@
+"""The one road of a tool call: request, policy, target, start, invoke, record, answer."""
