@@ -19,13 +19,14 @@ from django.db import IntegrityError, transaction
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
 from decisions.authorization.call_information import call_information
-from decisions.authorization.changes import stored_basis, stored_renewals
 from decisions.authorization.genuine_answers import is_confirmed
 from decisions.authorization.policy import CallerPolicy, Verdict, cached_policy, current_policy
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     check_showable,
     seal_arguments,
+    stored_basis,
+    stored_renewals,
 )
 from decisions.foundation.errors import ConfirmationRequired, Conflict, PolicyDenied
 from decisions.foundation.infra.clock import to_ms

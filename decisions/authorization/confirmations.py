@@ -19,9 +19,12 @@ from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization.call_information import call_information
-from decisions.authorization.changes import change_since_request
 from decisions.authorization.genuine_answers import Answer, answer_mac, is_confirmed
-from decisions.authorization.sealed_arguments import CannotBeShown, is_shown_digest
+from decisions.authorization.sealed_arguments import (
+    CannotBeShown,
+    change_since_request,
+    is_shown_digest,
+)
 from decisions.foundation.errors import (
     Conflict,
     DecisionNotFound,

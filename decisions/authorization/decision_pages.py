@@ -14,9 +14,9 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_noop as _
 
 from decisions.authorization.call_information import CallContext, CallPreview, call_information
-from decisions.authorization.changes import change_since_request
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
+    change_since_request,
     leaves,
     open_arguments,
     shown_digest,

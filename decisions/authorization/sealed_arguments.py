@@ -108,26 +108,38 @@ def open_basis(decision: Decision) -> str | None:
     return _plain(decision)[1].get("basis")
 
 
-def open_renewals(decision: Decision) -> int:
-    """Return how often the confirmation of a call was requested anew before this decision.
+def stored_basis(decision: Decision) -> str | None:
+    """Return `open_basis`; None where it cannot be read either."""
+    try:
+        return open_basis(decision)
+    except CannotBeShown:
+        return None
 
-    Raises:
-        CannotBeShown: As `open_arguments`.
-    """
-    return int(_plain(decision)[1].get("renewals", "0"))
+
+def stored_renewals(decision: Decision) -> int:
+    """Return how often the confirmation of a call was requested anew before this decision."""
+    try:
+        return int(_plain(decision)[1].get("renewals", "0"))
+    except CannotBeShown:
+        return 0
 
 
-def has_same_target(decision: Decision) -> bool:
-    """Return whether the target of the call is as it was when the call was requested; true for a
-    call without a target.
+def change_since_request(decision: Decision, basis: str | None) -> str:
+    """Return what of the target or of what the call works on has changed since the call was
+    requested, in a sentence; empty: nothing.
+
+    Args:
+        basis: as `CallInformation.basis_of` returns it.
 
     Raises:
         CannotBeShown: As `open_arguments`.
     """
     state = _plain(decision)[1].get("target")
-    if state is None:
-        return True
-    return state == call_information().target_state_of(state.partition(" ")[0])
+    if state and state != call_information().target_state_of(state.partition(" ")[0]):
+        return gettext("The target of this call has changed since the call was requested.")
+    if basis != open_basis(decision):
+        return gettext("What this call works on has changed since the call was requested.")
+    return ""
 
 
 def shown_digest(decision: Decision) -> str:
