@@ -27,7 +27,36 @@ from runs.queue import wakeups
 from runs.search.terms import error_columns, terms_of
 from runs.submission.services import submit_run
 
-pytest_plugins = ["tests.support.runs.worker_fixtures"]
+# The fixtures of tests/support, for every test by name.
+pytest_plugins = [
+    "tests.support.admin.admin_fixtures",
+    "tests.support.admin.live_fixtures",
+    "tests.support.admin.visitor_fixtures",
+    "tests.support.agent.agent_fixtures",
+    "tests.support.agent.agent_runner_fixtures",
+    "tests.support.agent.model_fixtures",
+    "tests.support.browser.browser_fixtures",
+    "tests.support.browser.egress_fixtures",
+    "tests.support.browser.login_fixtures",
+    "tests.support.browser.own_browser_fixtures",
+    "tests.support.browser.shared_browser",
+    "tests.support.browser.template_fixtures",
+    "tests.support.decisions.chat_fixtures",
+    "tests.support.decisions.confirmation_fixtures",
+    "tests.support.installation.installation_fixtures",
+    "tests.support.plugin.extension_fixtures",
+    "tests.support.rest.metrics_fixtures",
+    "tests.support.rest.rest_fixtures",
+    "tests.support.rest.s3_fixtures",
+    "tests.support.runners.plugin_fixtures",
+    "tests.support.runners.runner_fixtures",
+    "tests.support.runs.task_fixtures",
+    "tests.support.runs.webhook_fixtures",
+    "tests.support.runs.worker_fixtures",
+    "tests.support.workspace.folder_fixtures",
+    "tests.support.workspace.project_fixtures",
+    "tests.support.workspace.workspace_fixtures",
+]
 # Every run uses the same examples, so that CI does not fail a change for a defect that an earlier
 # change introduced. HYPOTHESIS_PROFILE=explore generates new examples. Large inputs are wanted
 # because many rules limit sizes.

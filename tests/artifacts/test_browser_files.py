@@ -15,7 +15,6 @@ from artifacts.models import Artifact
 from artifacts.storage.staging import UPLOAD_PATH, create_result_ticket
 from decisions.foundation.errors import ArtifactNotFound, InvalidInput
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 DATA = b"a picture"
 SHA256 = hashlib.sha256(DATA).hexdigest()
 

@@ -13,7 +13,6 @@ from django.test import Client, RequestFactory
 from config.http.compression import accepts_gzip, compress
 from runs.models import Run
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.admin.admin_fixtures"]
 GZIP = {"Accept-Encoding": "gzip"}
 
 

@@ -21,8 +21,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.audit.audit_attacks import attack
 from tests.support.rest.rest import json_of
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 def parts(response: httpx.Response, status: int) -> dict[str, Any]:
     answer = json_of(response, status)

@@ -24,8 +24,6 @@ from tests.support.rest.metrics_scraping import Samples, metric_value, runs_in_s
 from tests.support.rest.rest import refusal
 from tests.support.runs.worker_rows import must_take
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.rest.metrics_fixtures"]
-
 MakeRun = Callable[..., Run]
 Submit = Callable[..., str]
 

@@ -14,8 +14,6 @@ from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal
 from tests.support.decisions.continuity import create_decision
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 
 def test_an_admin_page_is_neither_framed_nor_sniffed(principal: Principal) -> None:
     page = Client().get("/admin/login/")

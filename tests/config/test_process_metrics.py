@@ -26,8 +26,6 @@ from tests.support.rest.metrics_scraping import (
 )
 from tests.support.runs.worker_rows import register
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.rest.metrics_fixtures"]
-
 Submit = Callable[..., str]
 
 

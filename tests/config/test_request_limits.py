@@ -17,7 +17,6 @@ from config.asgi import application
 from tests.support.rest.rest import refusal, submission
 from tests.support.rest.rest_server import run_server
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 MEBIBYTE = 1024 * 1024
 
 

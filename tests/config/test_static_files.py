@@ -12,7 +12,6 @@ from django.test import Client
 
 from config.http.static_files import MAY_CHANGE, UNCHANGED, cache_control, version_of
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.admin.admin_fixtures"]
 SCRIPT = "continuity/admin.js"
 
 

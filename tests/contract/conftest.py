@@ -37,10 +37,7 @@ TRANSPORTS = ("http",)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the test over MCP at HTTP, or over the transports in the module's TRANSPORTS.
-
-    The module needs the plugin tests.support.rest.rest_fixtures for the web server.
-    """
+    """Run the test over MCP at HTTP, or over the transports in the module's TRANSPORTS."""
     transports = getattr(metafunc.module, "TRANSPORTS", TRANSPORTS)
     for name in {"host", "remote_host"} & set(metafunc.fixturenames):
         metafunc.parametrize(name, transports, indirect=True)

@@ -56,11 +56,6 @@ from tests.support.rest.rest import bearer
 from tests.support.runners.protocol_browser import ABOUT
 from tests.support.runs.task_socket import open_task_socket
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.admin_fixtures",
-    "tests.support.runs.task_fixtures",
-]
 SECRET = "only-for-the-owner"  # in the owner's rows; no other caller may receive it
 CALL = tuple[str, str]  # method, route
 DECISION = "api/v1/decision/<id:decision_id>"

@@ -15,7 +15,6 @@ from runs.models import Run, RunEvent
 from tests.contract.mcp_host import Host, error_of, structured
 from tests.support.rest.rest import STEPWISE, json_of, refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 PAGES = {
     "summary": {"total": 2, "succeeded": 2, "failed": 0},
     "items": [

@@ -63,11 +63,6 @@ from tests.support.runs.task_socket import open_task_socket
 from tests.support.runs.webhook_fixtures import MakeWebhook
 from tests.support.runs.webhooks import submit_canceled
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runs.task_fixtures",
-    "tests.support.runs.webhook_fixtures",
-]
 MakeClient = Callable[..., httpx.Client]
 
 

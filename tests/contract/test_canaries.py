@@ -51,18 +51,6 @@ from tests.support.runs.task_socket import open_task_socket
 from tests.support.runs.waiting import wait_until
 from tests.support.runs.webhooks import deliver
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.browser.login_fixtures",
-    "tests.support.browser.own_browser_fixtures",
-    "tests.support.browser.template_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runners.runner_fixtures",
-    "tests.support.runs.webhook_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 ROOT = Path(__file__).parents[2]
 PLANTED = (

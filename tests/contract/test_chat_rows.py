@@ -21,7 +21,6 @@ from tests.contract.mcp_host import Host
 from tests.support.rest.rest import continuity_refusal, json_of
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 CHAT = "continuity_chat"
 ROWS = [row for row in rows("mcp+rest:decisions") if row.tool == CHAT]
 PLAIN = [row for row in ROWS if "$parallel" not in row.input]

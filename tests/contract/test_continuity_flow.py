@@ -16,7 +16,6 @@ from tests.contract.continuity_calls import CALLS, SendCall, over_mcp, over_rest
 from tests.contract.mcp_host import Host, PrincipalTransport
 from tests.support.decisions.continuity import SHELL, SUCCESS_PATH
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 Era = Literal["auto", "legacy"]
 TRANSPORTS = ("stdio", "http", "sse")
 SLOTS = {

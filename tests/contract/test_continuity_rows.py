@@ -24,7 +24,6 @@ from tests.contract.mcp_host import Host
 from tests.support.decisions.continuity import FORECAST, SHELL, create_decision
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 ALL = rows("mcp+rest:decisions")
 CHAT = [row for row in ALL if row.tool == "continuity_chat"]  # test_chat_rows.py sends them
 ROWS = [row for row in ALL if row not in CHAT]

@@ -20,12 +20,6 @@ from tests.contract.bad_inputs import FOLDER, Row, over_both_apis, rows
 from tests.support.browser.page_server import PageResponse, PageServer, html, serve_pages
 from tests.support.runners.tool_client import ToolClient
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.workspace.project_fixtures",
-]
-
 SURFACE = "mcp+rest:developer-tools"
 LINES = enumerate((FOLDER / "bad_inputs_developer.jsonl").read_text().splitlines(), 1)
 ROWS = [Row(**json.loads(line), source=f"developer:{number}") for number, line in LINES]

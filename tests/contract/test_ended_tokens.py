@@ -24,12 +24,6 @@ from tests.contract.mcp_http_host import HEADERS, MODERN, MODERN_META, data_of
 from tests.support.rest.rest import bearer
 from tests.support.runs.task_socket import is_event, open_task_socket
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runs.task_fixtures",
-    "tests.support.runners.runner_fixtures",
-]
-
 READ_TIMEOUT_S = 10.0  # shorter than the keep-alive interval of an MCP stream
 HOUR = timedelta(hours=1)
 CHANGED = "notifications/tools/list_changed"

@@ -8,7 +8,6 @@ import pytest
 from decisions.models import UserObject
 from tests.support.rest.rest import continuity_refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 URL = "/api/v1/user/alice/objects/shell"
 JSON = {"Content-Type": "application/json"}
 

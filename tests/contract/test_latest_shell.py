@@ -10,7 +10,6 @@ import pytest
 from tests.support.decisions.continuity import SHELL
 from tests.support.rest.rest import continuity_refusal, json_of
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 SHELLS = "/api/v1/user/alice/objects/shell"
 LATEST = f"{SHELLS}/latest"
 

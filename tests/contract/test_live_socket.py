@@ -25,11 +25,6 @@ from runs.websockets import live as websockets_live
 from tests.support.rest.rest import json_of
 from tests.support.runs.task_socket import Frame, TaskSocket, open_task_socket
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runs.task_fixtures",
-    "tests.support.admin.admin_fixtures",
-]
 Make = Callable[..., str]
 TIMEOUT_S = 30.0
 PING = {"type": "ping"}

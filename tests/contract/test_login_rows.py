@@ -18,7 +18,6 @@ from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.contract.test_mcp_bad_inputs import code_of as mcp_code_of
 from tests.support.rest.rest import code_of, json_of
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.browser.login_fixtures"]
 LINES = enumerate((FOLDER / "bad_inputs_login.jsonl").read_text().splitlines(), 1)
 ROWS = [Row(**json.loads(line), source=f"login:{number}") for number, line in LINES]
 ROWS += [row for row in rows("mcp+rest:runs") if "login_keep_session" in str(row.input)]

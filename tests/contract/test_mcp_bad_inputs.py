@@ -27,8 +27,6 @@ from tests.contract.egress_rows import (
 )
 from tests.contract.mcp_host import Host, error_of, structured
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 # Rows that these tests cannot send over MCP, with the reason; they are listed, not skipped.
 LEFT_OUT = {
     "login_keep_session": "test_login_rows.py sends them",

@@ -36,14 +36,6 @@ from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.browser.page_server import PageServer
 from tests.support.rest.rest import bearer
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.browser.own_browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-]
 TOOLSETS = ("runtime", "browser")
 FORM = """<title>Form</title><h1>Sign in</h1>
 <input id=user aria-label=User><input id=pass type=password aria-label=Password>

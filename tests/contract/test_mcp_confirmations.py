@@ -12,8 +12,6 @@ from runs.models import Run
 from tests.contract.mcp_host import Host, error_of, structured
 from tests.support.decisions.confirmations import confirm
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 TRANSPORTS = ("stdio", "http", "sse")
 CALL: dict[str, Any] = {
     "templateId": "test_stepwise",

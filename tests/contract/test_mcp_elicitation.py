@@ -25,7 +25,6 @@ from runs.models import Run
 from runs.submission.answer import answer_run
 from tests.contract.mcp_host import PrincipalTransport
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.admin.admin_fixtures"]
 pytestmark = pytest.mark.parametrize("mode", ["auto", "legacy"])
 ADDRESS = "https://team.example"
 CALL = {

@@ -12,8 +12,6 @@ from mcp_server.tools.registry import McpTool, load_toolsets
 from tests.contract.mcp_host import Host, error_in_s2, error_of, structured
 from tests.support.decisions.continuity import SHELL, SUCCESS_PATH
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 TOOLS = load_toolsets(["runtime"])
 ODD: st.SearchStrategy[Any] = st.sampled_from(
     [

@@ -19,7 +19,6 @@ from tests.contract.mcp_host import INITIALIZE, structured
 from tests.contract.mcp_http_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest.rest import NO_TLS, bearer, refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 PROFILE = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_runtime_profile"}}'
 DEEP = b"[" * 90 + b"]" * 90

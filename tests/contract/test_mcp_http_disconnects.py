@@ -20,8 +20,6 @@ from tests.contract.mcp_http_host import HEADERS, MODERN, MODERN_META, SseHost, 
 from tests.support.rest.rest import bearer
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 def count_waiting() -> int:
     """Count the requests that wait for a run in this process's web server."""

@@ -14,7 +14,6 @@ from tests.contract.bad_inputs import Row, rows
 from tests.contract.mcp_http_host import HEADERS
 from tests.support.rest.rest import bearer
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 # An MCP message may have 8 MiB; the row is older than this limit.
 SUPERSEDED = {("POST /mcp", 1_048_577): "the limit is 8 MiB, and has a row of its own"}
 ADMIN = {

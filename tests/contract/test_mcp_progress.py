@@ -15,8 +15,6 @@ from runs.models import Run
 from runs.submission.services import cancel_run
 from tests.contract.mcp_host import Host, structured
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 TRANSPORTS = ("stdio", "http", "sse")
 
 

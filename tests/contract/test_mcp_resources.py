@@ -15,8 +15,6 @@ from runs.models import Run, RunEvent
 from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost, structured
 from tests.support.rest.rest import ERROR_KEYS
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 def read(host: Host, uri: str) -> list[dict[str, Any]]:
     contents: list[dict[str, Any]] = host.request("resources/read", {"uri": uri})["result"][

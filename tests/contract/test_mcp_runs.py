@@ -15,8 +15,6 @@ from mcp_server.protocol.prompts import JOB_PROMPTS
 from runs.models import Run, Slot
 from tests.contract.mcp_host import Host, error_of, structured
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 TRANSPORTS = ("stdio", "http", "sse")
 
 RUN_FIELDS = {

@@ -25,8 +25,6 @@ from tests.contract.mcp_host import (
     structured,
 )
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 async def raise_error(call: McpToolCall) -> dict[str, Any]:
     """Raise an unexpected exception."""

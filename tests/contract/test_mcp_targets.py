@@ -23,7 +23,6 @@ from tests.support.runners.stub_runner import (
     stub_runner,
 )
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 SCHEMA = {

@@ -17,7 +17,6 @@ from tests.contract.mcp_host import INITIALIZE, TIMEOUT_S, Host, PrincipalTransp
 from tests.contract.mcp_http_host import HEADERS, MODERN, MODERN_META, data_of
 from tests.support.rest.rest import bearer
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 TRANSPORTS = ("stdio", "sse")  # at /mcp such a client has no stream and polls

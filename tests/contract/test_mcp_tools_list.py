@@ -13,8 +13,6 @@ from mcp_server.tools.listing import list_entry
 from mcp_server.tools.registry import McpTool, UnknownToolset, check_toolsets, load_toolsets
 from tests.contract.mcp_host import Host
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 TRANSPORTS = ("stdio", "http", "sse")
 
 S0_TOOLS = {

@@ -19,11 +19,6 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete, write_call
 from tests.support.audit.secret_search import every_file, every_row, find_secret
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
 KEY = "sk-0123456789abcdef"
 WRITE = write_call("a.txt", "x\n")
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "r")

@@ -25,13 +25,6 @@ from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser, failed
 from tests.support.runners.protocol_browser import ProtocolBrowser, pair_browser, tab
 from tests.support.runs.task_socket import open_task_socket
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runners.plugin_fixtures",
-]
 OPEN = Turn("", [Call("task_start", {"url": SHOP}, "open")])
 Frames = list[dict[str, Any]]
 

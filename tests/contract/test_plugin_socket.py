@@ -40,11 +40,6 @@ from tests.support.runners.protocol_browser import (
 )
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runners.plugin_fixtures",
-    "tests.support.runs.task_fixtures",
-]
 MakeClient = Callable[..., httpx.Client]
 
 

@@ -31,7 +31,6 @@ from tests.contract.rest_calls import (
 from tests.contract.test_mcp_bad_inputs import existing_objects  # noqa: F401  (a fixture)
 from tests.support.rest.rest import code_of, json_of
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 LEFT_OUT = {"login_keep_session": "test_login_rows.py sends them"}
 OBJECTS = ("run_ok", "run_canceled", "run_expired", "run_of", "run_running", "art_", "sess_")
 STATUS_OF = {

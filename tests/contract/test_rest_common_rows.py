@@ -17,7 +17,6 @@ from tests.contract.bad_inputs import Row
 from tests.contract.rest_calls import rest_rows
 from tests.support.rest.rest import code_of, refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 ANY = rest_rows("rest:any")
 DOWNLOADS = rest_rows("rest:artifact-download")
 PATHS = (

@@ -17,7 +17,6 @@ from tests.support.decisions.confirmations import CONFIRMER
 from tests.support.rest.rest import bearer
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 INVALID = (400, "invalid_or_expired_confirm_token")
 MALFORMED = (400, "validation_error")
 MakeConfirmation = Callable[..., OpenedConfirmation]

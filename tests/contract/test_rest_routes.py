@@ -14,8 +14,6 @@ from decisions.identity.principals import SCOPES
 from decisions.rest_base.view import ApiView, PublicView
 from tests.support.rest.rest import continuity_refusal, refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 RUN, ARTIFACT = "api/v1/runs/<id:runId>", "api/v1/artifacts/<id:artifactId>"
 SESSION = "api/v1/sessions/<id:sessionId>"
 TARGET = "api/v1/targets/<id:targetId>"

@@ -12,7 +12,6 @@ from decisions.models import AuditEntry
 from runners.models import BrowserSession
 from tests.support.rest.rest import refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 SESSIONS = "/api/v1/sessions"
 
 

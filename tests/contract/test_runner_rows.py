@@ -25,7 +25,6 @@ from tests.support.runners.stub_runner import (
     stub_runner,
 )
 
-pytest_plugins = ["tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 ROWS = rows("runner-response")

@@ -19,11 +19,6 @@ from tests.contract.api_client import Answer, Refusal, Surface
 from tests.contract.page_error_causes import PAGE_CAUSES, PageCause, Pages
 from tests.support.browser.page_server import serve_pages
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.browser.login_fixtures",
-    "tests.support.browser.template_fixtures",
-]
 RUN_FIELDS = {
     "runId",
     "templateId",

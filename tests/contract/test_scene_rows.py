@@ -14,7 +14,6 @@ from tests.support.runners.tool_client import ToolClient
 from tests.support.workspace.webgal_media import GAME
 from tests.support.workspace.workspace_calls import files_in
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
 TOOLS = {"validate_script", "list_project_resources", "generate_character_profile"}
 
 

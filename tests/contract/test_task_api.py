@@ -16,7 +16,6 @@ from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest import json_of, refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runs.task_fixtures"]
 pytestmark = pytest.mark.usefixtures("talk_template")
 TASKS = "/api/v1/tasks"
 MakeClient = Callable[..., httpx.Client]

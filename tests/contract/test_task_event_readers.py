@@ -29,7 +29,6 @@ from tests.support.rest.rest import json_of
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.task_socket import is_event, open_task_socket
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runs.task_fixtures"]
 pytestmark = pytest.mark.usefixtures("talk_template")
 Make = Callable[..., str]
 EVENT = NewEvent("chatDelta", {"content": "word "})

@@ -24,7 +24,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest import bearer, json_of
 from tests.support.runs.task_socket import TaskSocket, is_event, open_task_socket
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runs.task_fixtures"]
 Make = Callable[..., str]
 
 

@@ -14,11 +14,6 @@ from tests.support.browser.login_site import PASSWORD, USERNAME
 from tests.support.browser.template_sites import Site, by_text
 from tests.support.decisions.continuity import SUCCESS_PATH
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.browser.login_fixtures",
-    "tests.support.browser.template_fixtures",
-]
 SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}
 WELCOME = {"type": "textIncludes", "value": "Log out", "timeoutMs": 30_000}
 THANKS = {"type": "textIncludes", "value": "Thank you", "timeoutMs": 30_000}

@@ -22,8 +22,6 @@ from tests.contract.workspace_files import preview  # noqa: F401  (a fixture)
 from tests.support.browser.page_server import PageServer
 from tests.support.runners.tool_client import ToolClient
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
-
 CAUSED_HERE = {"E_INTERNAL", "E_IO", "E_LINT_FAIL", "E_PREVIEW_FAIL", "E_UNSUPPORTED"}
 
 

@@ -17,8 +17,6 @@ from tests.contract.workspace_files import (
 )
 from tests.support.runners.tool_client import ToolClient
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
-
 ROWS = rows("mcp+rest:workspace")  # test_developer_rows.py sends those of developer tools
 LEFT_OUT = {
     "$disk_full": "tests/faults/test_workspace_writes.py fills a disk",

@@ -16,8 +16,6 @@ from runners.invocation.arguments import input_schema
 from runners.tools.registry import list_tools
 from runs.api.schemas import tools as schemas
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 OWN = Path(__file__).parent / "s4_schemas.json"
 SEED = (
     Path(__file__).parent.parent.parent.parent / "shared/seeds/S4-workspace-tool-contracts.md"

@@ -8,7 +8,6 @@ from typing import Any
 from tests.support.runners.tool_client import ToolClient
 from tests.support.workspace.diffs import apply_diff
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
 START = "game/scene/start.txt"
 
 

@@ -14,7 +14,6 @@ from tests.contract.bad_inputs import FOLDER, SHARED
 from tests.support.runners.tool_client import ToolClient
 from tests.support.workspace.workspace_calls import files_in
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
 TOOLS = ("write_to_file", "replace_in_file", "list_snapshots", "restore_snapshot")
 OWN_FILE = FOLDER / "bad_inputs_writing.jsonl"
 LEFT_OUT = {"$disk_full": "tests/faults/test_workspace_writes.py fills a disk"}

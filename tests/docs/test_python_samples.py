@@ -26,10 +26,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.rest.rest import json_of
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-]
 LINKS = "<title>Links</title><a href=/a>A</a> <a href=/b>B</a> <a>no link</a><h1>First</h1><p>x"
 TESTED = {
     "docs/adding-a-tool.md",

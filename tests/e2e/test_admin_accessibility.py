@@ -16,13 +16,6 @@ from tests.support.admin.accessibility import elements_outside, serious_findings
 from tests.support.admin.every_page import further_pages, pages, public_pages, rows_of_every_kind
 from tests.support.admin.visitor import Visitor
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runs.task_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
 Scheme = Literal["light", "dark"]
 SCREENS: tuple[tuple[ViewportSize, Scheme], ...] = (
     ({"width": 1440, "height": 900}, "light"),

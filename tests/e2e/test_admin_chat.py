@@ -18,13 +18,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.admin.live_pages import save_screenshot
 from tests.support.admin.visitor import Visitor
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runs.task_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
 MakeTask = Callable[..., str]
 MakeClient = Callable[..., Client]
 Background = Callable[[Callable[[], object]], Any]

@@ -19,11 +19,6 @@ from runs.submission.services import cancel_run
 from tests.support.admin.live_pages import save_screenshot
 from tests.support.admin.visitor import Visitor
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
 ASKS = {"type": "answer", "question": "Which account?", "expiresAt": 2_000_000_000_000}
 STREAMING = "html[data-stream=open]"
 

@@ -17,13 +17,6 @@ from tests.support.admin.live_pages import click_at
 from tests.support.admin.visitor import Visitor
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runs.task_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
 PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a GIF
 STATE = {"v": 1, "type": "live_state", "page": True, "mayAct": True, "url": "https://a.example/"}
 FRAME = {"v": 1, "type": "live_frame", "width": 1280, "height": 720, "data": PIXEL}

@@ -21,13 +21,6 @@ from decisions.models import Confirmation, Decision
 from runs.models import Run, RunStep
 from tests.support.admin.visitor import Visitor
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
-
 JPEG = bytes.fromhex(
     "ffd8ffe000104a46494600010100000100010000ffdb004300" + "03" * 64 + "ffc0000b08000100010101"
     "1100ffc40014000100000000000000000000000000000009ffc40014100100000000000000000000000000000000"

@@ -15,14 +15,6 @@ from tests.support.admin.visitor import Visitor
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
 SubmitGoal = Callable[..., str]
 # A page that ignores events once `window.ignoresEvents` is true, as if its connection were slow.
 IGNORE_EVENTS = """

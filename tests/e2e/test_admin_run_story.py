@@ -13,13 +13,6 @@ from runs.models import Run, RunStep
 from tests.e2e.test_admin_chat import open_task
 from tests.support.admin.visitor import Visitor
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runs.task_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
 PICTURE = b"\x89PNG\r\n\x1a\n"
 MakeTask = Callable[..., str]
 

@@ -9,13 +9,6 @@ from runners.workspace.workspace import ProjectWorkspace
 from tests.support.admin.visitor import Visitor
 from tests.support.workspace.workspace_calls import SCENE, SCENE_TEXT
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.workspace.folder_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
-
 
 @pytest.mark.slow
 def test_a_person_compares_previews_and_restores_a_snapshot(

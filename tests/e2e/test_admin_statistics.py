@@ -12,11 +12,6 @@ from runs.statistics.folding import fold_statistics
 from tests.support.admin.live_pages import save_screenshot
 from tests.support.admin.visitor import Visitor
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
 DRAWN = "[...document.querySelectorAll('[data-plot]')].every((card) => card.chart)"
 
 

@@ -19,13 +19,6 @@ from tests.contract.mcp_http_host import WebHost
 from tests.support.admin.visitor import Visitor
 from tests.support.browser.page_server import PageServer, html
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
-
 RISKY: dict[str, Any] = {
     "user_id": "alice",
     "message": "Deploy build 42 to production now.",

@@ -23,13 +23,6 @@ from tests.support.browser.page_server import PageServer
 from tests.support.rest.rest import json_of
 from tests.support.runs.task_socket import Frame, open_task_socket
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-]
 Background = Callable[[Callable[[], object]], Any]
 
 

@@ -28,16 +28,6 @@ from tests.support.admin.visitor import Visitor
 from tests.support.agent.model_server import ModelServer
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.admin.live_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-]
 Background = Callable[[Callable[[], object]], Any]
 TIMEOUT_S = 60.0
 

@@ -12,12 +12,6 @@ import pytest
 from runs.models import Run
 from tests.support.admin.visitor import Visitor
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
 MakeRun = Callable[..., Run]
 SITE = "docs.example.com"
 URLS = [f"https://{SITE}/a", f"https://{SITE}/b"]

@@ -32,14 +32,6 @@ from tests.support.plugin.visible_page import overlay_texts
 from tests.support.runners.protocol_browser import pair_browser
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runners.plugin_fixtures",
-]
 pytestmark = pytest.mark.slow
 Paired = tuple[str, ExtensionBrowser]
 SHOP = """<!doctype html><title>Shop</title><h1>Shop</h1><p>Tea and coffee.</p>

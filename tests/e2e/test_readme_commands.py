@@ -25,7 +25,6 @@ from tests.support.runs.waiting import wait_until
 
 __all__ = ["runner"]  # a fixture
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
 MODEL = {"CONTINUITY_LLM_MODEL": "scripted", "CONTINUITY_LLM_API_KEY": "sk-test"}
 
 

@@ -27,7 +27,6 @@ from tests.support.runners.docker_runner_process import (
 )
 from tests.support.runners.tcp_relay import Relay, relay_to
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
 TOKEN = "a-token-of-the-runner-0123"
 ECHOES = 60

@@ -19,11 +19,6 @@ from tests.e2e.test_admin_accessibility import SCREENS, use_language
 from tests.support.admin.accessibility import elements_outside
 from tests.support.admin.visitor import Visitor
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
 pytestmark = pytest.mark.slow
 SQL = "psql shop -c \"DELETE FROM orders WHERE created_at < '2026-01-01' AND region IN ('eu', 'us')"
 LIMITS = ("id < 000", "id < 100", "id < 200")

@@ -29,15 +29,6 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.browser.page_server import PageServer
 from tests.support.decisions.confirmations import confirm
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-]
 WaitingCall = tuple[str, dict[str, str]]
 ASK: WaitingCall = ("ask_followup_question", {"question": "Will you sign in for me?"})
 CLICK: WaitingCall = ("browser_click", {"xpath": "//button[@id='go']"})

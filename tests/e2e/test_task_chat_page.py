@@ -15,15 +15,6 @@ from tests.support.agent.goal_checks import GOAL, check_events, check_reached
 from tests.support.agent.model_server import ModelServer
 from tests.support.browser.page_server import PageServer
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.visitor_fixtures",
-]
-
 
 @pytest.mark.usefixtures("agent_settings")
 def test_the_chat_page_shows_messages_tools_and_the_page_live(

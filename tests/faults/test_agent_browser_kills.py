@@ -17,8 +17,6 @@ from tests.support.agent.model_server import ModelRequest, ModelServer
 from tests.support.agent.model_turns import Turn
 from tests.support.browser.page_server import PageServer
 
-pytest_plugins = ["tests.support.agent.model_fixtures", "tests.support.browser.browser_fixtures"]
-
 
 def kill(*names: str) -> None:
     """Kill the processes of this test's workers whose name contains one of these words."""

@@ -24,11 +24,6 @@ from tests.support.agent.model_turns import Call, Turn, complete, write_call
 from tests.support.browser.page_server import PageServer
 from tests.support.runners.stub_runner import responding_with, stub_runner
 
-pytest_plugins = [
-    "tests.support.agent.model_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.runners.runner_fixtures",
-]
 TURNS = [
     Turn("One.", [write_call("a.txt", "1\n", id_="c1")]),
     Turn("Two.", [write_call("a.txt", "2\n", id_="c2")]),

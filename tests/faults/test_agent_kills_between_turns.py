@@ -17,7 +17,6 @@ from tests.faults.test_agent_kills import results_by_call_id, start_workers
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete, write_call
 
-pytest_plugins = ["tests.support.agent.model_fixtures"]
 QUESTION = Call("ask_followup_question", {"question": "Which colour?"}, "q1")
 TWO_CALLS = Turn(
     "Both.", [write_call("a.txt", "1\n", id_="c1"), Call("read_file", {"path": "a.txt"}, "c2")]

@@ -26,7 +26,6 @@ from tests.support.runners.docker_runner_process import (
 from tests.support.runners.tcp_relay import Relay, relay_to
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 OPEN = {"CONTINUITY_EGRESS_ALLOW": "127.0.0.1"}
 LONG_TIMEOUT_MS = 180_000

@@ -19,8 +19,6 @@ from tests.support.agent.model_server import ModelRequest, ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageServer
 
-pytest_plugins = ["tests.support.agent.model_fixtures", "tests.support.browser.browser_fixtures"]
-
 
 @pytest.mark.slow
 def test_a_page_lost_with_its_worker_is_reported_and_opened_again(

@@ -34,10 +34,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest import submission
 from tests.support.runs.event_streams import Stream, reading, tell, until
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-]
 Submit = Callable[..., str]
 Counted = Callable[..., Any]
 BUDGETS = {  # on PostgreSQL, on SQLite

@@ -12,8 +12,6 @@ from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path
 from tests.support.admin.downloads import downloaded_bytes
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 32
 JPEG = b"\xff\xd8\xff\xe0" + b"\0" * 32
 HTML = b"<html><script>alert(1)</script></html>"

@@ -18,7 +18,6 @@ from artifacts.models import Artifact
 from tests.support.rest.rest import json_of, refusal
 from tests.support.runs.waiting import eventually
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 BYTES = bytes(range(256)) * 40
 
 

@@ -31,7 +31,6 @@ from tests.support.rest.rest import json_of, refusal
 from tests.support.rest.s3_bucket import SECRET, Bucket
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.rest.s3_fixtures", "tests.support.rest.rest_fixtures"]
 UPLOADS = "/api/v1/artifacts/uploads"
 DATA = b"id,street\n1,Way\n"
 

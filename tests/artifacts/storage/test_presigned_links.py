@@ -23,7 +23,6 @@ from tests.support.rest.rest import json_of
 from tests.support.rest.s3_bucket import KEY_ID, Bucket
 from tests.support.rest.s3_signatures import SignatureCheck
 
-pytest_plugins = ["tests.support.rest.s3_fixtures", "tests.support.rest.rest_fixtures"]
 UPLOADS = "/api/v1/artifacts/uploads"
 DATA = b"id,street\n1,Way\n"
 PAGE = b"<script>alert(1)</script>"

@@ -35,7 +35,6 @@ from tests.support.rest.rest import refusal
 from tests.support.rest.s3_bucket import SECRET, Bucket
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.rest.s3_fixtures", "tests.support.rest.rest_fixtures"]
 MakeArtifact = Callable[..., str]
 
 

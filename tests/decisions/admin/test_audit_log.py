@@ -24,8 +24,6 @@ from runs.models import Run
 from tests.support.admin.downloads import downloaded_bytes
 from tests.support.audit.audit_attacks import attack
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 LIST = "/admin/decisions/auditentry/"
 
 

@@ -10,7 +10,6 @@ from decisions.memory.outcomes import report_outcome
 from decisions.models import Outcome, User, UserObject
 from tests.support.decisions.continuity import SHELL, SUCCESS_PATH, create_decision_with_outcome
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 HOSTILE = "<script>alert(1)</script>"
 
 

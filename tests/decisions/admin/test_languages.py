@@ -9,7 +9,6 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.rest.rest_fixtures"]
 CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9"}
 
 

@@ -11,8 +11,6 @@ from django.test import Client
 
 from decisions.models import AuditEntry
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 USERS, GROUPS = "/admin/auth/user/", "/admin/auth/group/"
 MANAGER = (
     "auth.view_user",

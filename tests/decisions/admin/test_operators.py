@@ -10,8 +10,6 @@ from django.test import Client
 
 from decisions.models import AuditEntry
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 pytestmark = pytest.mark.usefixtures("quick_hashes")
 LIST = "/admin/auth/user/"
 

@@ -11,8 +11,6 @@ from django.test import Client
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Tenant, User, Workspace
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 ADMIN = "/admin/decisions/"
 
 

@@ -22,7 +22,6 @@ from runs.calls.direct_call import call_tool
 from runs.calls.request import DirectCallRequest
 from tests.support.browser.own_browser import pair
 
-pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 LIST = "/admin/decisions/policyrule/"

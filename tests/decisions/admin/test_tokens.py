@@ -14,8 +14,6 @@ from decisions.foundation.errors import NotAuthenticated
 from decisions.identity.principals import authenticate, create_token
 from decisions.models import AuditEntry, Token, User
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 LIST = "/admin/decisions/token/"
 FORM: dict[str, Any] = {
     "name": "agent",

@@ -34,8 +34,6 @@ from tests.support.audit.audit_attacks import attack
 from tests.support.decisions.continuity import create_decision
 from tests.support.rest.rest import refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 @pytest.mark.usefixtures("principal")  # whose threads may use the database
 def test_a_stream_sends_batches_of_so_many_lines_or_bytes() -> None:

@@ -19,8 +19,6 @@ from decisions.models import AuditEntry
 from tests.support.decisions.continuity import create_decision
 from tests.support.rest.rest import refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 @pytest.fixture
 def record_event(principal: Principal) -> Callable[..., int]:

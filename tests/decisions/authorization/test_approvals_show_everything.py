@@ -15,11 +15,6 @@ from decisions.models import AuditEntry, Confirmation, Decision
 from tests.support.decisions.deciders import SURFACES, Decider
 from tests.support.runners.runner_fixtures import MakeRunner
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runners.runner_fixtures",
-]
 pytestmark = pytest.mark.usefixtures("open_loopback", "no_home")
 BLANKS = 70_000
 

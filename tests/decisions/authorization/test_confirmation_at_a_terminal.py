@@ -16,7 +16,6 @@ from decisions.authorization.decision_pages import decision_page
 from decisions.models import Confirmation, Decision
 from tests.support.runners.runner_fixtures import MakeRunner
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 LONG = "".join(f"echo {number};" for number in range(3_000)) + " rm -f victim"
 

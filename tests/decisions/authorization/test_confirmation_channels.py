@@ -30,10 +30,6 @@ from tests.support.decisions.confirmations import (
 )
 from tests.support.decisions.continuity import create_decision
 
-pytest_plugins = [
-    "tests.support.decisions.confirmation_fixtures",
-    "tests.support.admin.admin_fixtures",
-]
 MakeClient = Callable[..., Client]
 
 

@@ -19,7 +19,6 @@ from decisions.models import Confirmation, Decision, ObjectVersion
 from tests.support.decisions.confirmations import CONFIRMER, confirm
 from tests.support.decisions.continuity import SHELL, create_decision
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 TOOL = "continuity_put_shell"
 
 

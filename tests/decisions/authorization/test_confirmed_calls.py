@@ -21,8 +21,6 @@ from runs.submission.validation import SubmittedRun
 from tests.support.decisions.confirmations import confirm
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 @pytest.fixture
 def confirm_rule(principal: Principal) -> None:

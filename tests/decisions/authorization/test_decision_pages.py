@@ -28,13 +28,6 @@ from tests.support.decisions.deciders import text_of
 from tests.support.rest.rest import bearer
 from tests.support.runners.runner_fixtures import MakeRunner
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.decisions.confirmation_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runners.runner_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-]
 TOOL = "some_call"
 
 

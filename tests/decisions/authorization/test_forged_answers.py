@@ -28,10 +28,6 @@ from tests.support.decisions.confirmations import (
     reload_run,
 )
 
-pytest_plugins = [
-    "tests.support.decisions.confirmation_fixtures",
-    "tests.support.runs.worker_fixtures",
-]
 _FORGE = (
     "UPDATE decisions_confirmation SET status = 'confirmed', decided_at = CURRENT_TIMESTAMP,"
     " decided_by = 'admin:ann', decided_how = 'admin' WHERE decision_id = %s"

@@ -28,12 +28,6 @@ from tests.support.decisions.confirmations import CONFIRMER, decision_id
 from tests.support.decisions.deciders import SURFACES, Decider
 from tests.support.runners.runner_fixtures import MakeRunner
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runners.runner_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-]
 pytestmark = pytest.mark.usefixtures("open_loopback", "no_home")
 
 SCENE = "game/scene/start.txt"

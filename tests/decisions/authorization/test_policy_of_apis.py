@@ -43,8 +43,6 @@ from tests.support.decisions.continuity import (
 )
 from tests.support.rest.rest import submission
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runs.task_fixtures"]
-
 ENDPOINT = "https://8.8.8.8/execute"
 URL = "https://hooks.example.test/x"
 BYTES = b"a,b"

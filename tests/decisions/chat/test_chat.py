@@ -16,8 +16,6 @@ from decisions.memory.outcomes import report_outcome
 from decisions.models import AuditEntry, Confirmation, Conversation, Decision, Event, Outcome
 from tests.support.decisions.continuity import HARMLESS, KNOWN_SLOTS, RISKY, SUCCESS_PATH, SendChat
 
-pytest_plugins = ["tests.support.decisions.chat_fixtures"]
-
 
 def test_a_harmless_message_with_all_slots_gets_mode_act(send_chat: SendChat) -> None:
     answer = send_chat(HARMLESS)

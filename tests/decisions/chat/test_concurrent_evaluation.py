@@ -23,8 +23,6 @@ from decisions.models import ChatAnswer, Decision, Event
 from tests.support.decisions.continuity import HARMLESS, KNOWN_SLOTS, SUCCESS_PATH, SendChat
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.decisions.chat_fixtures"]
-
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:

@@ -14,7 +14,6 @@ from decisions.models import Event
 from tests.support.decisions.confirmations import confirm
 from tests.support.decisions.continuity import SendChat
 
-pytest_plugins = ["tests.support.decisions.chat_fixtures"]
 Send = Callable[..., dict[str, Any]]
 KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "it is empty"}
 RISKY = "Delete the production database."

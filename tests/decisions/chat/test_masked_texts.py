@@ -20,7 +20,6 @@ from decisions.models import (
 )
 from tests.support.decisions.continuity import SendChat
 
-pytest_plugins = ["tests.support.decisions.chat_fixtures"]
 Send = Callable[..., dict[str, Any]]
 KNOWN = {"environment": "staging", "target": "the table", "success_criteria": "the count is right"}
 HIDDEN = "cookie=a1; delete everything in the production database"

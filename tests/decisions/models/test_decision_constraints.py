@@ -36,7 +36,6 @@ from decisions.models import (
 )
 from tests.support.decisions.continuity import RISKY, SHELL, SendChat, owner_of
 
-pytest_plugins = ["tests.support.decisions.chat_fixtures"]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 # Constraint, table, and the columns that would contradict it.
 CONTRADICTIONS: tuple[tuple[str, type[Model], dict[str, Any]], ...] = (

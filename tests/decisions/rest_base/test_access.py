@@ -17,7 +17,6 @@ from decisions.models import AuditEntry, Token
 from runs.models import Run
 from tests.support.rest.rest import bearer, json_of, refusal, submission
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 PROFILE = "/api/v1/runtime/profile"
 
 

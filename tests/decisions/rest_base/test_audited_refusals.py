@@ -18,8 +18,6 @@ from decisions.models import AuditEntry
 from tests.contract.mcp_host import PrincipalTransport, StdioHost
 from tests.support.rest.rest import submission
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 @pytest.fixture
 def reader(principal: Principal) -> Iterator[StdioHost]:

@@ -19,7 +19,6 @@ from mcp_server.protocol.results import internal_error_result
 from runs.queries import runs
 from tests.support.rest.rest import json_of, refusal, submission
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 SECRET = 'File "/srv/app.py" SELECT * FROM runs_run WHERE password = hunter2'
 
 

@@ -7,8 +7,6 @@ import pytest
 
 from tests.support.rest.rest import refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 @pytest.mark.parametrize("path", ["runs", "tasks", "artifacts"])
 def test_a_slash_at_the_end_of_a_list_is_refused_with_the_lists_address(

@@ -24,7 +24,6 @@ from tests.contract.mcp_host import PrincipalTransport, StdioHost
 from tests.contract.mcp_http_host import WebHost
 from tests.support.rest.rest import bearer
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 TRANSPORTS = ("auto", "legacy", "sse")
 each_transport = pytest.mark.parametrize("mode", TRANSPORTS)
 

@@ -21,7 +21,6 @@ from runners.plugin.pairing.registry import pair_client
 from runners.plugin.pairing.tickets import create_ticket
 from tests.support.runners.protocol_browser import ABOUT, tab
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 LIST = "/admin/runners/pluginclient/"
 TITLE = "Inbox <img src=x onerror=alert(1)>"
 

@@ -12,7 +12,6 @@ from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from tests.support.runners.stub_runner import RunnerConnection, stub_runner
 
-pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 EVIL = "<script>alert(1)</script>"

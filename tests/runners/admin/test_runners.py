@@ -18,7 +18,6 @@ from runners.targets.targets import Caller
 from tests.services import free_port
 from tests.support.runners.stub_runner import responding_with, stub_runner
 
-pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 LIST = "/admin/runners/executiontarget/"

@@ -19,7 +19,6 @@ from runners.workspace.writing.snapshots import iter_snapshots, list_snapshots, 
 from runners.workspace.writing.write_text import write_text
 from tests.support.workspace.workspace_calls import SCENE, SCENE_TEXT
 
-pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.workspace.folder_fixtures"]
 LIST = "/admin/runners/executiontarget/"
 
 

@@ -16,8 +16,6 @@ from runners.models import ExecutionTarget
 from runners.targets.targets import Caller
 from runners.targets.workspaces import open_workspace
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 LIST = "/admin/runners/executiontarget/"
 
 

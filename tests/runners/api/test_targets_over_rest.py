@@ -19,7 +19,6 @@ from tests.support.decisions.confirmations import confirm
 from tests.support.rest.rest import json_of, refusal
 from tests.support.runners.stub_runner import responding_with, stub_runner
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 TARGETS = "/api/v1/targets"

@@ -12,8 +12,6 @@ from tests.support.browser.page_actions import evaluate
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, serve_pages
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 @pytest.fixture
 def product(monkeypatch: pytest.MonkeyPatch) -> Iterator[PageServer]:

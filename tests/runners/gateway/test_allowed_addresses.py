@@ -16,7 +16,6 @@ from tests.support.runners.runner_calls import call, failure_details, target_at
 from tests.support.runners.self_signed_certificate import self_signed
 from tests.support.runners.stub_runner import responding_with, stub_runner
 
-pytest_plugins = ["tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 OK = b'{"ok":true,"output":"x"}'

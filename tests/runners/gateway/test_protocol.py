@@ -17,7 +17,6 @@ from runners.tools.base import ToolCall
 from tests.support.runners.runner_calls import call, call_context, failure_details, target_at
 from tests.support.runners.stub_runner import RunnerConnection, responding_with, stub_runner
 
-pytest_plugins = ["tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 OK = {"ok": True, "output": "hello"}

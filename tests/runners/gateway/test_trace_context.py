@@ -17,7 +17,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest import json_of
 from tests.support.runners.stub_runner import StubRunner, responding_with, stub_runner
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 

@@ -28,7 +28,6 @@ from tests.services import free_port
 from tests.support.rest.rest import json_of, refusal
 from tests.support.runners.stub_runner import RunnerConnection, responding_with, stub_runner
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 MakeTarget = Callable[..., ExecutionTarget]

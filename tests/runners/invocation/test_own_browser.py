@@ -23,7 +23,6 @@ from runners.plugin.errors import PluginAckTimeout, PluginExecTimeout, PluginOff
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser, failed
 
-pytest_plugins = ["tests.support.browser.own_browser_fixtures"]
 ON_TAB = {"tabId": TAB}
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "task_start": {"url": SHOP, "groupTitle": "Tea"},

@@ -20,11 +20,6 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.audit.secret_search import collect_logs, every_file, every_row, find_secret
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
 KEY = 'sk-canary-&<7a1f0c>"93'  # its spelling differs in every encoding a text can have
 ERROR_BODY = (
     f'{{"error": {{"message": "{KEY[:10]} no: {KEY.replace(chr(34), chr(92) + chr(34))}"}}}}'

@@ -16,7 +16,6 @@ from runners.llm.gateway import Gateway
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Turn
 
-pytest_plugins = ["tests.support.agent.model_fixtures"]
 HELLO = [Message("user", "Hello")]
 BUSY_FOR_AN_HOUR = Turn(status=429, headers={"Retry-After": "3600"})
 

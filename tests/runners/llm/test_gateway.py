@@ -28,7 +28,6 @@ from runners.llm.gateway import Gateway
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn
 
-pytest_plugins = ["tests.support.agent.model_fixtures"]
 KEY = "sk-a-very-secret-key-of-a-test"
 TOOLS = [ToolSpec("read_file", "Read a file.", {"type": "object", "properties": {}})]
 HELLO = [Message("system", "Be brief."), Message("user", "Hello")]

@@ -17,7 +17,6 @@ from runs.operations.home.state import StackInfo
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Turn
 
-pytest_plugins = ["tests.support.agent.model_fixtures"]
 IMPORT_EVERYTHING = """
 import importlib, pkgutil, sys, django
 django.setup()

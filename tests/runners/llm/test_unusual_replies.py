@@ -15,7 +15,6 @@ from tests.runners.llm.test_gateway import final_part, receive_parts, settings  
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn
 
-pytest_plugins = ["tests.support.agent.model_fixtures"]
 STRAY_VARIABLES = {
     "OPENAI_API_KEY": "stray-key",
     "OPENAI_ORG_ID": "stray-org",

@@ -9,8 +9,6 @@ from runners.network.address import check_address
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 PARSE = "(texts) => texts.map((text) => URL.canParse(text) ? new URL(text).href : null)"
 
 

@@ -16,7 +16,6 @@ from tests.support.browser.forbidden_server import PUBLIC, ForbiddenServer, egre
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import Page, PageResponse, PageServer
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.egress_fixtures"]
 Publish = Callable[[str, Page | str], str]
 SPELLINGS = [
     "127.0.0.1",

@@ -17,7 +17,6 @@ from tests.support.browser.forbidden_server import ForbiddenServer
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import Page, PageServer, html
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.egress_fixtures"]
 Publish = Callable[[str, Page | str], str]
 
 

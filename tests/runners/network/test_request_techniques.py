@@ -21,8 +21,6 @@ from tests.support.browser.forbidden_server import PUBLIC, ForbiddenServer
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, html
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.egress_fixtures"]
-
 SECONDS = 8.0
 QUIET_SECONDS = 2.0  # for packets that must not arrive; unblocked ones take 0.1 s
 SECURE = {"service worker", "shared worker", "speculation", "web transport", "module preload"}

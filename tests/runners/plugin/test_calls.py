@@ -16,7 +16,6 @@ from tests.support.runners.plugin_fixtures import PairBrowser, action_for, perfo
 from tests.support.runners.protocol_browser import Message, ProtocolBrowser
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.plugin_fixtures"]
 CLICKED = {"clicked": True, "strategy": "cdp_mouse"}
 
 

@@ -16,10 +16,6 @@ from tests.support.browser.page_actions import LOG
 from tests.support.browser.page_server import PageServer
 from tests.support.plugin.extension_fixtures import ExtensionTask
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.plugin.extension_fixtures",
-]
 NODE = Path(playwright.__file__).parent / "driver/node"
 
 

@@ -13,10 +13,6 @@ from tests.support.plugin.extension_server import ExtensionServer
 from tests.support.runs.waiting import wait_until
 
 pytestmark = pytest.mark.slow
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.plugin.extension_fixtures",
-]
 COUNTER = "<title>Counter</title><button id=b onclick='fetch(\"/count\")'>Count</button>"
 FALLBACK = "real input was not available; synthetic events were used."
 

@@ -15,10 +15,6 @@ from tests.support.browser.page_actions import LOG
 from tests.support.browser.page_server import PageServer
 from tests.support.plugin.extension_fixtures import ExtensionTask
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.plugin.extension_fixtures",
-]
 HOSTS = pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["same_site", "cross_site"])
 
 

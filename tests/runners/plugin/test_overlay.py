@@ -15,10 +15,6 @@ from tests.support.plugin.extension_browser import EXTENSION_ID
 from tests.support.plugin.extension_fixtures import ExtensionTask
 from tests.support.plugin.visible_page import overlay_texts
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.plugin.extension_fixtures",
-]
 POPUP = f"chrome-extension://{EXTENSION_ID}/popup/popup.html"
 HOST = "document.querySelector('continuity-overlay')"
 OBSERVE = "observe(document.documentElement, {childList: true})"

@@ -16,10 +16,6 @@ from tests.support.plugin.extension_fixtures import ExtensionTask
 from tests.support.plugin.extension_reader import ExtensionReader
 
 pytestmark = pytest.mark.slow
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.plugin.extension_fixtures",
-]
 MODULES = ("click", "type", "gestures", "drag", "page_text", "scroll", "upload", "unusual_elements")
 NOT_THE_SAME = {
     "a_secret_is_in_no_warning": "the server masks the run's secrets, not the browser",

@@ -26,11 +26,6 @@ from tests.support.plugin.visible_page import pair as pair_extension
 from tests.support.runners.plugin_fixtures import PairBrowser, action_for, perform
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runners.plugin_fixtures",
-]
 pytestmark = pytest.mark.slow
 
 

@@ -21,7 +21,6 @@ from tests.support.rest.rest import json_of
 from tests.support.runners.runner_fixtures import MakeRunner
 from tests.support.runners.stub_runner import responding_with, stub_runner
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 Call = Callable[[], httpx.Response]

@@ -21,7 +21,6 @@ from tests.support.rest.rest import json_of, refusal
 from tests.support.runners.runner_calls import call, failure_details
 from tests.support.runners.stub_runner import responding_with, stub_runner
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 ADMIN = DEFAULT_SCOPES | {"targets:admin"}
 OUTPUT = {"result": {"ok": True, "output": {"stdout": "hello"}}, "updates": []}
 

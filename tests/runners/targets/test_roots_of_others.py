@@ -21,7 +21,6 @@ from runners.workspace.errors import ToolDisabled
 from tests.support.rest.rest import json_of, refusal
 from tests.support.rest.rest_fixtures import MakeClient
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 TARGETS = "/api/v1/targets"
 
 

@@ -21,7 +21,6 @@ from runners.targets.runner_endpoint import find_runner, runner_of
 from runners.targets.targets import Caller, TargetFields, change_target
 from tests.support.runners.runner_fixtures import ENDPOINT, MakeRunner
 
-pytest_plugins = ["tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 

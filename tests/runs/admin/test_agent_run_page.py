@@ -14,7 +14,6 @@ from django.test.utils import CaptureQueriesContext
 
 from runs.models import Run, RunStep
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 EVIL = '"><svg onload=alert(1)>'
 USAGE = {"inputTokens": 2400, "outputTokens": 120, "costUsd": 0.0042}
 

@@ -15,7 +15,6 @@ from decisions.models import AuditEntry
 from runs.admin.run_list import bulk
 from runs.models import Run
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 LIST = "/admin/runs/run/"
 
 

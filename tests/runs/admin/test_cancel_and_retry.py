@@ -11,8 +11,6 @@ from django.test import Client
 from decisions.models import AuditEntry
 from runs.models import Run
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 
 def post(client: Client, run: Run | str, action: str) -> tuple[str, str]:
     """Post an action and return the address of the redirect and the message."""

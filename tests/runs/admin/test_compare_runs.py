@@ -10,7 +10,6 @@ from django.test.utils import CaptureQueriesContext
 
 from runs.models import Run
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 MakeRun = Callable[..., Run]
 EVIL = '"><svg onload=alert(1)>'
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 LABELS = {
     "decisions/policyrule": ("New rule", "Next: what it does"),
     "decisions/token": ("New token", "Create token"),

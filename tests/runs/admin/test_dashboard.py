@@ -12,8 +12,6 @@ from django.test.utils import CaptureQueriesContext
 from runs.models import Run, Slot, Worker
 from runs.statistics.folding import fold_statistics
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 
 def page_text(client: Client, path: str = "/admin/") -> str:
     """Return the page's text."""

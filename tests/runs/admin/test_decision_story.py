@@ -16,7 +16,6 @@ from runners.models import ExecutionTarget
 from runs.models import Run, RunStep
 from runs.queries.waiting import list_waiting
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 MakeDecision = Callable[..., Decision]
 
 

@@ -11,8 +11,6 @@ from decisions.identity.principals import create_token
 from decisions.models import Token
 from runs.models import Run, Task
 
-pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.runs.task_fixtures"]
-
 
 @pytest.mark.parametrize(
     ("path", "text"),

@@ -15,7 +15,6 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 AUDIT, RUNS = "/admin/decisions/auditentry/", "/admin/runs/run/"
 NOW = datetime.now(UTC)
 

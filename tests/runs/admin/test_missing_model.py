@@ -11,7 +11,6 @@ from runners.llm.base import LlmSettings
 from runs.models import Run, Task
 from runs.worker.worker import WorkerProcess
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 NO_MODEL = "No model is set"
 
 

@@ -10,8 +10,6 @@ from django.test import Client, RequestFactory
 
 from runs.admin.navigation import navigation
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 
 def items() -> list[dict[str, Any]]:
     groups = navigation(RequestFactory().get("/admin/"))

@@ -20,7 +20,6 @@ from runs.models import Run, RunSecret
 from runs.task_templates.registry import find_template, list_templates
 from runs.webhooks.services import create_webhook, disable_webhook
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 AGENT = "/admin/runs/run/new/agent_task/"
 BATCH = "/admin/runs/run/new/batch_extract_pages/"
 LOGIN = "/admin/runs/run/new/login_keep_session/"

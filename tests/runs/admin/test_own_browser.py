@@ -12,7 +12,6 @@ from runs.live.no_page import no_page_reason
 from runs.models import Task
 from tests.support.browser.own_browser import pair
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 LIST, NEW = "/admin/runs/task/", "/admin/runs/task/new/"
 
 

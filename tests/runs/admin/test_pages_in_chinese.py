@@ -25,10 +25,6 @@ from tests.support.admin.every_page import (
 )
 from tests.support.admin.page_texts import untranslated
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.runs.task_fixtures",
-]
 # Names of things that have none in Chinese: of products, formats and protocols.
 NAMES = (
     *("Continuity", "English", "Webhook", "Docker", "Celery", "PostgreSQL", "Redis", "Markdown"),

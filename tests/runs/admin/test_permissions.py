@@ -30,8 +30,6 @@ from tests.support.decisions.continuity import (
     owner_of,
 )
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 admin.autodiscover()
 PROJECT_MODELS = [model for model in admin.site._registry if model._meta.app_label != "auth"]
 

@@ -13,10 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from runs.models import Run
 from tests.support.admin.every_page import lists, rows_of_every_kind
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.runs.task_fixtures",
-]
 MOST = 25  # queries of one list
 
 

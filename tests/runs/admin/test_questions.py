@@ -17,12 +17,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
 MakeRun = Callable[..., Run]
 Staff = Callable[..., Client]
 INBOX = "/admin/decisions/decision/?status=waiting"

@@ -15,11 +15,6 @@ from decisions.templatetags.result_rows import columns_of, rows_of
 from runs.models import Run
 from tests.support.admin.every_page import lists, rows_of_every_kind
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.runs.task_fixtures",
-]
-
 
 def normal(html: str) -> str:
     """Return the markup of a row without what may differ: blanks in tags, times relative to now,

@@ -14,8 +14,6 @@ from django.test.utils import CaptureQueriesContext
 from decisions.identity.principals import Principal
 from runs.models import Run
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 LIST = "/admin/runs/run/"
 
 

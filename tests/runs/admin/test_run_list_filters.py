@@ -10,7 +10,6 @@ from django.test import Client
 
 from runs.models import Run, SavedView
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 LIST = "/admin/runs/run/"
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

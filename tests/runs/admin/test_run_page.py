@@ -14,8 +14,6 @@ from decisions.identity.principals import create_token
 from decisions.models import Token
 from runs.models import Run, RunEvent, RunStep, Worker
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
-
 EVIL = '"><svg onload=alert(1)>'
 QUESTION: dict[str, Any] = {"type": "answer", "question": "Which account?"}
 

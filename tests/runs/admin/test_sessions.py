@@ -15,7 +15,6 @@ from runners.models import BrowserSession
 from runs.models import Run
 from runs.sessions.services import create_session
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 LIST = "/admin/runners/browsersession/"
 
 

@@ -11,7 +11,6 @@ from django.test import Client
 from runs.models import Run
 from runs.statistics.folding import fold_statistics
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 PAGE, DATA = "/admin/statistics/", "/admin/statistics/data/"
 
 

@@ -15,7 +15,6 @@ from runs.conversations.log import append_events
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 SUSPENDED = {"status": "running", "ready": False}
 
 

@@ -32,13 +32,6 @@ from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.decisions.deciders import SURFACES, Decider
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = [
-    "tests.support.admin.admin_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.own_browser_fixtures",
-]
 WORD = "hunter22-mellon"
 
 

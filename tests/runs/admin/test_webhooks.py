@@ -17,7 +17,6 @@ from runs.submission.services import cancel_run
 from runs.webhooks import services
 from runs.webhooks.deliveries import MAX_ATTEMPTS, WebhookResponse, claim_due_deliveries, settle
 
-pytest_plugins = ["tests.support.admin.admin_fixtures"]
 HOOKS, DELIVERIES = "/admin/runs/webhook/", "/admin/runs/webhookdelivery/"
 FORM: dict[str, Any] = {"url": "http://127.0.0.1:9/x", "name": "mine", "workspace": "local"}
 

@@ -28,12 +28,6 @@ from tests.support.agent.model_server import ModelRequest, ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete, write_call
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
-
 
 def test_a_goal_is_reached_in_turns_and_calls(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess

@@ -23,11 +23,6 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Turn, complete
 
 ONLY_COMPLETE = {"type": "function", "function": {"name": "attempt_completion"}}
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
 
 
 def test_an_answer_of_another_schema_is_repaired_once(

@@ -16,12 +16,6 @@ from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.browser.template_sites import HEAD
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-]
 ATTACHED = {"Content-Disposition": "attachment; filename=bill.csv"}
 PAGE = (
     f"{HEAD}<title>Page</title><a href=/bill>Bill</a><input type=file multiple><script>"

@@ -22,12 +22,6 @@ from tests.support.agent.model_server import ModelRequest, ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageServer
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-]
 MARK = b"The newest observation of this tab"
 CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
 

@@ -20,13 +20,6 @@ from tests.support.browser.editor_page import DELETE, Editor
 from tests.support.browser.page_server import PageServer
 from tests.support.decisions.confirmations import answer_confirmation
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-]
-
 
 @pytest.fixture
 def editor(page_server: PageServer) -> Editor:

@@ -23,12 +23,6 @@ from tests.support.agent.agent_goals import READ, SubmitGoal, execute_run
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Turn, complete
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
-
 INPUTS = {"goal": "Do it.", "tools": []}
 SCHEMA = {
     "type": "object",

@@ -28,12 +28,6 @@ from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser, failed, pair
 from tests.support.decisions.confirmations import answer_confirmation
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.own_browser_fixtures",
-]
 OPEN = Turn("", [Call("task_start", {"url": SHOP}, "open")])
 Submit = Callable[..., Run]
 

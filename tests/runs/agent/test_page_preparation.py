@@ -17,12 +17,6 @@ from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.browser.template_sites import HEAD
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-]
 NAVIGATE_AWAY = "location = '/never-there'"
 TOO_LONG = f"<main><h1>All</h1><p>{'word ' * 450_000}</p></main>"  # over 2 MiB of text
 

@@ -33,14 +33,6 @@ from tests.support.injections.injection import Injection
 from tests.support.injections.obeying_model import ObeyingModel, orders_in
 from tests.support.injections.page_injections import ON_PAGES
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-]
-
 
 @pytest.fixture
 def waiting_run(principal: Principal, project: Path, worker: WorkerProcess) -> Run:

@@ -24,12 +24,6 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete, write_call
 from tests.support.decisions.confirmations import answer_confirmation, confirm
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
-
 
 def test_a_question_makes_the_run_wait_for_its_answer(
     model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess, principal: Principal

@@ -25,13 +25,6 @@ from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageResponse, PageServer, html
 from tests.support.browser.template_sites import HEAD
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-]
 CREDENTIAL = "canary-8a1f0c93-in-a-goal"
 
 

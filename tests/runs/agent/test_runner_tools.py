@@ -26,13 +26,6 @@ from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.decisions.confirmations import answer_confirmation, confirm
 from tests.support.runners.stub_runner import StubRunner, responding_with, stub_runner
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.runners.runner_fixtures",
-    "tests.support.agent.agent_runner_fixtures",
-]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 HELLO = Call("bash_exec", {"cmd": "printf hello"}, "b1")
 READ = {"path": "game/scene/start.txt"}

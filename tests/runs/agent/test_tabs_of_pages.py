@@ -12,12 +12,6 @@ from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.template_sites import HEAD
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-]
 OPENER = "<button onclick=\"window.open('/child')\">Open</button><p id=p>none"
 CHILD = (
     "<title>Child</title><button onclick=\"opener.p.textContent = 'chosen';"

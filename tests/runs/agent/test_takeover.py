@@ -21,13 +21,6 @@ from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.browser.template_sites import HEAD
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-    "tests.support.rest.rest_fixtures",
-]
 Post = Callable[[str], None]
 BrowseShop = Callable[[Callable[[list[dict[str, Any]]], Turn]], str]
 READ = Call("read_file", {"path": "game/scene/start.txt"}, "read")

@@ -22,12 +22,6 @@ from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.page_server import PageServer
 from tests.support.decisions.confirmations import answer_confirmation
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.browser_fixtures",
-]
 SCAN = "browser_xpath_scan"
 
 

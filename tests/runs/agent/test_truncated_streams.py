@@ -24,11 +24,6 @@ from tests.support.agent.model_turns import (
     write_call,
 )
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
 Provider = Literal["openai", "anthropic"]
 TURN = Turn(
     "I write three files.",

@@ -18,11 +18,6 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.decisions.schemas import doubled_references
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
 UNSTORABLE = '{"choices": [{"index": 0, "delta": {"content": "a\\u0000b\\ud800c"}}]}'
 
 

@@ -16,7 +16,6 @@ from runs.models import Run
 from runs.streaming import sse
 from tests.support.rest.rest import json_of, refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 STREAM = {"Accept": "text/event-stream"}
 
 

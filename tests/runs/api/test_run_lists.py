@@ -13,7 +13,6 @@ from runs.models import Run
 from runs.webhooks.deliveries import run_message
 from tests.support.rest.rest import json_of, refusal, submission
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 RUNS = "/api/v1/runs"
 NOW = datetime.now(UTC)
 

@@ -15,8 +15,6 @@ from decisions.identity.principals import Principal
 from runs.models import Run
 from tests.support.rest.rest import json_of, refusal, submission
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 
 def test_an_async_submit_answers_202_with_the_handle_and_the_queue_position(
     api: httpx.Client,

@@ -13,7 +13,6 @@ import pytest
 from runs.webhooks.deliveries import WebhookResponse, claim_due_deliveries, settle
 from tests.support.rest.rest import json_of, refusal, submission
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 HOOKS = "/api/v1/webhooks"
 URL = "https://example.com/hook"
 

@@ -15,8 +15,6 @@ from decisions.identity.principals import create_token
 from decisions.models import AuditEntry
 from tests.support.runners.tool_client import APIS, ToolClient
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
-
 SECRET = "hunter2-secret"
 WRITE = {"path": "game/scene/new.txt", "content": SECRET, "dryRun": True}
 JSON = {"Content-Type": "application/json"}

@@ -26,12 +26,6 @@ from tests.support.agent.agent_goals import SubmitGoal, execute_run, tool_result
 from tests.support.agent.model_server import ModelRequest, ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
-
 
 def read(number: int) -> Call:
     """Return a call that reads."""

@@ -26,7 +26,6 @@ from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.runners.stub_runner import StubRunner, responding_with, stub_runner
 
-pytest_plugins = ["tests.support.runners.runner_fixtures"]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 HELLO = responding_with({"ok": True, "output": "hello"})

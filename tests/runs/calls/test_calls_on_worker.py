@@ -28,8 +28,6 @@ from runs.models import OpenCall, Run, RunStep
 from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 
-pytest_plugins = ["tests.support.workspace.workspace_fixtures"]
-
 LONG = "game/scene/long.txt"
 TIMEOUT_S = 60.0
 

@@ -25,8 +25,6 @@ from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import confirm, decision_id
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
-
 SCENE = "game/scene/start.txt"
 OVERWRITE = {"path": SCENE, "content": "changeBg:a.png;\n", "dryRun": False}
 REPLACE = {"path": SCENE, "find": "none", "replace": "x"}

@@ -24,8 +24,6 @@ from tests.support.decisions.confirmations import confirm
 from tests.support.rest.rest import refusal
 from tests.support.runners.tool_client import ToolClient
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
-
 SCENE = {"path": "game/scene/new.txt", "content": "a:b;\n"}
 PREVIEW, WRITE = SCENE | {"dryRun": True}, SCENE | {"dryRun": False}
 

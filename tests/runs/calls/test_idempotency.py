@@ -20,11 +20,6 @@ from tests.services import free_port
 from tests.support.rest.rest import json_of, refusal
 from tests.support.runners.stub_runner import responding_with, stub_runner
 
-pytest_plugins = [
-    "tests.support.rest.rest_fixtures",
-    "tests.support.runners.runner_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-]
 pytestmark = pytest.mark.usefixtures("open_loopback")
 
 OK = {"ok": True, "output": {"done": [1, None, "é"]}}

@@ -18,8 +18,6 @@ from runs.calls import direct_start
 from runs.models import OpenCall
 from tests.support.runners.tool_client import ToolClient
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.workspace.workspace_fixtures"]
-
 PREVIEW = {"path": "game/scene/new.txt", "content": "a:b;\n", "dryRun": True}
 
 

@@ -13,11 +13,6 @@ from runs.calls.uploads import read_upload
 from runs.models import Run
 from tests.support.agent.agent_goals import SubmitGoal
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
 LIMIT = 25 * 1024 * 1024
 
 

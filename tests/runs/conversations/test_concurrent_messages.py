@@ -13,7 +13,6 @@ from runs.models import Run, Task, TaskEvent, TaskMessage
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.runs.task_fixtures"]
 MakeTask = Callable[..., str]
 SendMessage = Callable[..., dict[str, Any]]
 Background = Callable[[Callable[[], object]], Any]

@@ -14,7 +14,6 @@ from decisions.identity.principals import Principal
 from runs.conversations.selectors import get_task, list_tasks
 from runs.conversations.services import add_message, stop_task
 
-pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.runs.task_fixtures"]
 MakeTask = Callable[..., str]
 SendMessage = Callable[..., dict[str, Any]]
 Read = Callable[[str], object]

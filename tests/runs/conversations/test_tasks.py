@@ -28,7 +28,6 @@ from runs.submission.services import cancel_run, retry_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import confirm
 
-pytest_plugins = ["tests.support.runs.task_fixtures"]
 MakeTask = Callable[..., str]
 SendMessage = Callable[..., dict[str, Any]]
 Background = Callable[[Callable[[], object]], Any]

@@ -22,7 +22,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.runs.task_fixtures"]
 MakeTask = Callable[..., str]
 SendMessage = Callable[..., dict[str, Any]]
 Background = Callable[[Callable[[], object]], Any]

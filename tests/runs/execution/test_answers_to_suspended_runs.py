@@ -37,8 +37,6 @@ from tests.support.decisions.confirmations import (
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import must_take
 
-pytest_plugins = ["tests.support.decisions.confirmation_fixtures"]
-
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:

@@ -22,7 +22,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, serve_pages
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
 ExecuteRun = Callable[[str], Run]
 CANARY = "canary-4471"
 

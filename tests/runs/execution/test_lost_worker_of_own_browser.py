@@ -19,12 +19,6 @@ from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-    "tests.support.browser.own_browser_fixtures",
-]
 ORIGIN = "https://shop.example"
 CLICKED = PluginReply("success", {"clicked": True, "strategy": "cdp_mouse"})
 

@@ -13,8 +13,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.browser.template_sites import Site, by_selector, by_text
 from tests.support.runs.worker_rows import error_of, fresh
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
-
 SubmitTemplate = Callable[..., str]
 ContinueRun = Callable[..., Run]
 

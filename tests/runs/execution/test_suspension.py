@@ -14,8 +14,6 @@ from runs.queries.runs import get_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import answer_confirmation, event_types, reload_run
 
-pytest_plugins = ["tests.support.decisions.confirmation_fixtures"]
-
 
 def test_a_step_that_needs_confirmation_is_not_performed_and_holds_no_slot(
     worker: WorkerProcess, submit_calls: Callable[..., Run], notes: Callable[[], str]

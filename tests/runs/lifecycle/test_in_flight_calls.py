@@ -37,8 +37,6 @@ from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.waiting import wait_until
 from tests.support.runs.worker_rows import error_of, fresh, must_take
 
-pytest_plugins = ["tests.support.workspace.workspace_fixtures"]
-
 Submit = Callable[..., str]
 PREVIEW = {"path": "game/scene/new.txt", "content": "a:b;\n", "dryRun": True}
 CHILD = """

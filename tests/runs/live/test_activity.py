@@ -11,8 +11,6 @@ from runs.conversations.services import stop_task, take_over_task
 from runs.live.activity import PersonActivity, record_activity
 from runs.models import TaskEvent
 
-pytest_plugins = ["tests.support.runs.task_fixtures"]
-
 
 def test_activity_is_recorded_even_after_the_run_ended(
     principal: Principal, make_task: Callable[..., str]

@@ -16,8 +16,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.runs.task_fixtures"]
-
 
 def text_input(text: str) -> dict[str, Any]:
     return message_with({"kind": "text", "text": text})

@@ -19,8 +19,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.runs.task_fixtures"]
-
 
 def test_input_that_is_sent_again_is_not_applied_again(
     reader: Reader, page_server: PageServer, principal: Principal, make_task: Callable[..., str]

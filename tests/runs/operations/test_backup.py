@@ -29,10 +29,6 @@ from tests.support.installation.installations import (
 )
 from tests.support.rest.s3_bucket import Bucket
 
-pytest_plugins = [
-    "tests.support.installation.installation_fixtures",
-    "tests.support.rest.s3_fixtures",
-]
 # Each command is a process of its own: a dozen of them take some time on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 

@@ -41,7 +41,6 @@ from runs.webhooks.services import create_webhook
 from tests.support.decisions.continuity import RISKY, SendChat, create_decision
 from tests.support.runs.webhooks import make_due, submit_canceled
 
-pytest_plugins = ["tests.support.decisions.chat_fixtures"]
 NOT_ENCRYPTED = {"Event.signature", "KeyedCall.answer"}  # of masked texts; the answer of a call
 READ_BY_PREVIOUS_VERSION = {
     "runners_browsersession.sealed_state",

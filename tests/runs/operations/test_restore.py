@@ -21,7 +21,6 @@ from tests.support.installation.installations import (
     keys_of,
 )
 
-pytest_plugins = ["tests.support.installation.installation_fixtures"]
 # Each command is a process of its own and takes seconds on a busy machine.
 pytestmark = pytest.mark.timeout(600)
 

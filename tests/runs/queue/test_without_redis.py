@@ -14,7 +14,6 @@ from runs.operations.health.checks import check_redis
 from tests.support.installation.broken_redis import KINDS, REFUSED, broken_redis
 from tests.support.rest.rest import json_of, submission
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 FEW = (REFUSED, "read-only")
 WORDS = {
     REFUSED: "Redis accepts no connection.",

@@ -21,7 +21,6 @@ from runs.scheduler.retention import delete_old_runs, hide_runs
 from runs.submission.services import cancel_run
 from tests.support.rest.rest import json_of, refusal, submission
 
-pytest_plugins = ["tests.support.rest.rest_fixtures", "tests.support.admin.admin_fixtures"]
 MakeArtifact = Callable[..., str]
 Submit = Callable[..., str]
 

@@ -24,7 +24,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.browser.template_sites import Site, by_text
 from tests.support.decisions.confirmations import answer_confirmation, reload_run
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
 TIMEOUT_S = 30.0
 
 

@@ -28,7 +28,6 @@ from runs.task_templates.registry import get_template
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import confirm
 
-pytest_plugins = ["tests.support.decisions.confirmation_fixtures"]
 INPUTS: dict[str, Any] = {
     "startUrl": "https://example.com/login",
     "credentials": {"username": "alice", "password": "hunter22"},

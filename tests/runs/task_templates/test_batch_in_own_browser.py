@@ -18,7 +18,6 @@ from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import execute_run
 from tests.support.browser.own_browser import TAB, ScriptedBrowser, failed
 
-pytest_plugins = ["tests.support.browser.own_browser_fixtures"]
 URLS = ["https://shop.example/a", "https://shop.example/b"]
 
 

@@ -34,8 +34,6 @@ from runs.task_templates.truncation import RESULT_BYTES
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import confirm
 
-pytest_plugins = ["tests.support.workspace.workspace_fixtures"]
-
 SCENE = "game/scene/new.txt"
 CONTENT = {"path": SCENE, "content": "a:b;\n"}
 Call = dict[str, Any]

@@ -17,12 +17,6 @@ from runs.submission.services import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.browser.page_server import PageResponse, PageServer, serve_pages
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.browser.template_fixtures",
-    "tests.support.workspace.workspace_fixtures",
-]
-
 RunCalls = Callable[..., Run]
 
 

@@ -12,8 +12,6 @@ from runs.queries.page_reader import read_page_content
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
-
 
 def items_of(run: Run) -> list[dict[str, Any]]:
     assert run.result is not None, run.error

@@ -29,12 +29,6 @@ from tests.support.browser.page_server import html
 from tests.support.browser.template_sites import Site, by_text
 from tests.support.decisions.confirmations import answer_confirmation
 
-pytest_plugins = [
-    "tests.support.browser.login_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.admin_fixtures",
-    "tests.support.browser.template_fixtures",
-]
 SubmitLogin = Callable[..., SubmittedRun]
 SLOW = pytest.mark.slow  # for cases that no guard names
 ODD = 'canary "pass" <wörd> & 7731'

@@ -19,7 +19,6 @@ from runs.submission.services import retry_run
 from runs.submission.validation import SubmittedRun
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.login_fixtures"]
 SubmitLogin = Callable[..., SubmittedRun]
 ExecuteRun = Callable[[str], Run]
 SubmitRead = Callable[..., str]

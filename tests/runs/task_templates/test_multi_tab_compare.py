@@ -13,8 +13,6 @@ from runs.task_templates.builtin.multi_tab_compare import Compare, differences
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
-
 
 def page(title: str, *headings: str, links: int = 1) -> str:
     sections = "".join(f"<h2>{heading}</h2><p>Text of it.</p>" for heading in headings)

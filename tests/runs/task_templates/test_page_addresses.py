@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.rest.rest import refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 INPUTS: list[tuple[str, dict[str, Any]]] = [
     ("agent_task", {"goal": "Read the page.", "startUrl": "example.com/a"}),
     ("multi_tab_compare", {"urls": ["https://example.com/", "www.example.com"]}),

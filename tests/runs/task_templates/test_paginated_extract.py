@@ -21,8 +21,6 @@ from tests.support.browser.template_sites import (
 )
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
-
 
 def result_of(run: Run) -> dict[str, Any]:
     assert run.result is not None, run.error

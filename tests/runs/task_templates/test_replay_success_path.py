@@ -20,7 +20,6 @@ from tests.support.decisions.confirmations import answer_confirmation, reload_ru
 from tests.support.decisions.continuity import SHELL, SUCCESS_PATH
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
 StorePath = Callable[..., str]
 NEVER = {"type": "textIncludes", "value": "never shown"}
 SEARCH = [

@@ -10,7 +10,6 @@ from tests.support.browser.page_server import PageResponse
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector, by_text
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
 CLOCK = "let n = 0; setInterval(() => { clock.textContent = `Now: ${'abcdef'[n++ % 6]}`; }, 1000);"
 ASK = (
     "const ask = async () => { const words = q.value; found.textContent = 'Searching...';"

@@ -10,7 +10,6 @@ from runs.models import RunEvent, RunStep
 from tests.support.browser.template_sites import RunTemplate, Site, by_selector, by_text
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
 RESULTS = {"type": "selector", "value": "li.result", "timeoutMs": 8000}
 
 

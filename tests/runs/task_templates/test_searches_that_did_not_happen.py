@@ -12,7 +12,6 @@ from tests.support.browser.page_server import PageResponse
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
 FIELD = f"""{HEAD}<title>Find</title><h1>Library</h1><input id=q placeholder=Search>
 <p>Now <span id=clock>0</span>, <span id=visits>1</span> visitors<ul id=found></ul><script>
 setInterval(() => {{ clock.textContent = new Date().toISOString(); visits.textContent++; }}, 60);

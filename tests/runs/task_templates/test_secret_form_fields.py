@@ -10,8 +10,6 @@ from decisions.models import AuditEntry
 from runs.models import RunEvent, RunStep
 from tests.support.browser.template_sites import RunTemplate, Site, by_text
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
-
 
 def test_a_secret_field_reaches_the_site_and_no_row(run_template: RunTemplate, site: Site) -> None:
     secret = {

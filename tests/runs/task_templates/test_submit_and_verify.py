@@ -15,7 +15,6 @@ from runs.task_templates.builtin.submit_and_verify import SubmitAndVerify
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector, by_text
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
 THANKS = {"type": "textIncludes", "value": "Thank you", "timeoutMs": 8000}
 
 

@@ -9,7 +9,6 @@ import pytest
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site, by_selector
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
 WORDS = ("navigated", "requested", "changed")
 CLOCK = "setInterval(() => { clock.textContent = `Now ${new Date().toISOString()}`; }, 150);"
 

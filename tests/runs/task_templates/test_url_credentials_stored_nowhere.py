@@ -14,8 +14,6 @@ from runs.models import RunEvent, RunStep
 from tests.support.browser.page_server import PageResponse, html
 from tests.support.browser.template_sites import RunTemplate, Site
 
-pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.browser.template_fixtures"]
-
 SECRET = "canary-url-8812"
 
 

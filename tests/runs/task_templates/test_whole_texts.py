@@ -16,7 +16,6 @@ from runs.queries.page_reader import read_page_content
 from runs.task_templates.page_texts import cut_pages, kept_page
 from tests.support.browser.template_sites import HEAD, RunTemplate, Site
 
-pytest_plugins = ["tests.support.browser.template_fixtures"]
 PARTS = 40
 Read = Callable[..., dict[str, Any]]
 

@@ -24,13 +24,6 @@ from tests.support.decisions.continuity import create_decision
 from tests.support.runs.webhook_receiver import Receiver
 from tests.support.runs.webhooks import deliver, is_signed, make_due
 
-pytest_plugins = [
-    "tests.support.decisions.confirmation_fixtures",
-    "tests.support.runs.webhook_fixtures",
-    "tests.support.rest.rest_fixtures",
-    "tests.support.admin.admin_fixtures",
-]
-
 
 @pytest.fixture
 def operator(principal: Principal) -> Principal:

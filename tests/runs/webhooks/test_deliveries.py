@@ -32,7 +32,6 @@ from tests.support.runs.waiting import wait_until
 from tests.support.runs.webhook_receiver import Receiver, run_receiver
 from tests.support.runs.webhooks import audit_actions, deliver, is_signed, make_due, submit_canceled
 
-pytest_plugins = ["tests.support.runs.webhook_fixtures"]
 Submit = Callable[..., str]
 Make = Callable[..., dict[str, Any]]
 

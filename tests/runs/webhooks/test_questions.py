@@ -18,7 +18,6 @@ from runs.webhooks.services import create_webhook
 from tests.support.runs.webhook_receiver import Receiver
 from tests.support.runs.webhooks import deliver
 
-pytest_plugins = ["tests.support.runs.webhook_fixtures"]
 ASKS = {
     "type": "answer",
     "question": "Which one?",

@@ -21,7 +21,6 @@ from runs.webhooks.deliveries import WebhookResponse, claim_due_deliveries, sett
 from tests.support.runs.webhook_receiver import Receiver
 from tests.support.runs.webhooks import audit_actions, deliver, is_signed, submit_canceled
 
-pytest_plugins = ["tests.support.runs.webhook_fixtures"]
 Submit = Callable[..., str]
 Make = Callable[..., dict[str, Any]]
 

@@ -1,4 +1,4 @@
-"""Fixtures for tests of the admin site. A test module names this one in `pytest_plugins`."""
+"""Fixtures for tests of the admin site."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Fixture: a model that opens a form which a person signs in to. A test module names this one in
-`pytest_plugins`, with the fixtures of models and pages.
-"""
+"""Fixture: a model that opens a form which a person signs in to."""
 
 from __future__ import annotations
 

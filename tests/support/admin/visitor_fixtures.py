@@ -1,6 +1,4 @@
-"""Fixture: a user who is signed in to the admin site. A test module names this one in
-`pytest_plugins`, with the fixtures of the browser and of REST.
-"""
+"""Fixture: a user who is signed in to the admin site."""
 
 from __future__ import annotations
 

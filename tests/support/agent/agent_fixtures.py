@@ -1,5 +1,5 @@
 """Fixtures for runs of the agent: a scripted model, a project folder and a function that submits a
-goal. A test module names this one in `pytest_plugins`, with workspace_fixtures and model_fixtures.
+goal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Fixtures: runners for runs of the agent. A test module names this one in `pytest_plugins`, with
-agent_fixtures and the fixtures that it requires.
-"""
+"""Fixtures: runners for runs of the agent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Fixtures for tests that drive a real Chromium: a browser per process, a session per test.
-
-A test module names this one in `pytest_plugins`.
-"""
+"""Fixtures for tests that drive a real Chromium: a browser per process, a session per test."""
 
 from __future__ import annotations
 

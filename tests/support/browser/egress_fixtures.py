@@ -1,7 +1,4 @@
-"""Fixtures of tests that open forbidden addresses in the browser of a remote caller.
-
-A test module names this one in `pytest_plugins`, beside `tests.support.browser.browser_fixtures`.
-"""
+"""Fixtures of tests that open forbidden addresses in the browser of a remote caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures for tests that log in. A test module names this one in `pytest_plugins`."""
+"""Fixtures for tests that log in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures for runs in a person's own browser. A test module names this one in `pytest_plugins`."""
+"""Fixtures for runs in a person's own browser."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Fixture: send chat messages to the service of POST /chat. A test module names this one in
-`pytest_plugins`.
-"""
+"""Fixture: send chat messages to the service of POST /chat."""
 
 from __future__ import annotations
 

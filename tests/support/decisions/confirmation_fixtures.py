@@ -1,4 +1,4 @@
-"""Fixtures: runs that need confirmation. A test module names this one in `pytest_plugins`."""
+"""Fixtures: runs that need confirmation."""
 
 from __future__ import annotations
 

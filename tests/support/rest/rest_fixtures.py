@@ -1,7 +1,4 @@
-"""Fixtures for tests over REST: the real server on a free port, in a thread of this process.
-
-A test module names this one in `pytest_plugins`.
-"""
+"""Fixtures for tests over REST: the real server on a free port, in a thread of this process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Fixtures: a server with the S3 API in this process. A test module names this one in
-`pytest_plugins`.
-"""
+"""Fixtures: a server with the S3 API in this process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Fixtures: paired browsers, and actions in them. A test module names this one in
-`pytest_plugins`, with `tests.support.rest.rest_fixtures`.
-"""
+"""Fixtures: paired browsers, and actions in them."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal
 from runners.invocation.event_loop import get_loop
 from runners.plugin.dispatch import PluginAction, PluginReply, perform_on_client
-from runners.plugin.messaging.replies import get_reply_hub
+from runners.plugin.messaging import replies
 from runners.plugin.pairing.tickets import create_ticket
 from tests.support.runners.protocol_browser import ProtocolBrowser, pair_browser
 
@@ -57,11 +55,12 @@ def perform(action: PluginAction) -> PluginReply:
 
 
 async def _close_reply_hub() -> None:
-    await get_reply_hub().close()
+    await replies.get_reply_hub().close()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def close_reply_hub() -> Iterator[None]:
     """Close the worker's subscription after the tests, before Redis stops."""
     yield
-    get_loop().submit(_close_reply_hub()).result(60)
+    if replies._hubs:
+        get_loop().submit(_close_reply_hub()).result(60)

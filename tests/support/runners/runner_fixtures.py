@@ -1,7 +1,4 @@
-"""Fixtures of the tests that call runners on this machine.
-
-A test module names this one in `pytest_plugins`, and `open_loopback` in its `pytestmark`.
-"""
+"""Fixtures of the tests that call runners on this machine; their modules use `open_loopback`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Fixtures: tasks whose messages start runs of the template `test_talk`. A test module names this
-one in `pytest_plugins`.
-"""
+"""Fixtures: tasks whose messages start runs of the template `test_talk`."""
 
 from __future__ import annotations
 

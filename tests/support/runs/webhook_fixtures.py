@@ -1,4 +1,4 @@
-"""Fixtures: a webhook and its receiver. A test module names this one in `pytest_plugins`."""
+"""Fixtures: a webhook and its receiver."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Fixtures: a folder that tools write to, as a target with two snapshots. A test module names this
-one in `pytest_plugins`.
-"""
+"""Fixtures: a folder that tools write to, as a target with two snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures of a developer's project. A test module names this one in `pytest_plugins`."""
+"""Fixtures of a developer's project."""
 
 from __future__ import annotations
 

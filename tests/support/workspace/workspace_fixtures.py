@@ -1,7 +1,4 @@
-"""Fixtures for tests of workspace tools: a project folder as the default target, and clients.
-
-A test module names this one in `pytest_plugins`, after rest_fixtures.
-"""
+"""Fixtures for tests of workspace tools: a project folder as the default target, and clients."""
 
 from __future__ import annotations
 

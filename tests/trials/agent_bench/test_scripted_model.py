@@ -17,11 +17,6 @@ from tests.trials.agent_bench.solver.scripted_model import ScriptedModel, do_not
 from tests.trials.agent_bench.task import TASKS
 from tests.trials.agent_bench.tasks.forms import UPLOADED, UPLOADED_TEXT
 
-pytest_plugins = [
-    "tests.support.workspace.workspace_fixtures",
-    "tests.support.agent.model_fixtures",
-    "tests.support.agent.agent_fixtures",
-]
 QUICK = ("refused form", "shadow roots", "question before deleting", "order in a field")
 Try = Callable[..., Outcome]
 

@@ -12,7 +12,6 @@ from django.db import connection, transaction
 from tests.support.rest.rest import json_of, refusal, submission
 from tests.support.rest.rest_server import close_pooled_connections
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 pytestmark = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="SQLite has its own limit, `timeout`"
 )

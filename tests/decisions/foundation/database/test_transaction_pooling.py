@@ -37,7 +37,6 @@ from tests.support.rest.rest_server import close_pooled_connections
 from tests.support.runs.competing_actors import Actor, end_all_runs
 from tests.support.runs.concurrent_calls import at_once
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
 pytestmark = [
     pytest.mark.skipif(connection.vendor != "postgresql", reason="a pooler of PostgreSQL"),
     pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer"),

@@ -21,10 +21,6 @@ from runs.submission.validation import SubmittedRun
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import answer_confirmation, confirm, reload_run
 
-pytest_plugins = [
-    "tests.support.decisions.confirmation_fixtures",
-    "tests.support.rest.rest_fixtures",
-]
 NEW = "n" * 40
 
 

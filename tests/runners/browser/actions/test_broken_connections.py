@@ -13,8 +13,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, html
 from tests.support.browser.task_page import start_on_markup, start_on_url
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 CUT = html(
     "<title>Cut</title><p>The beginning.</p>" + "<p>x</p>" * 500,
     headers={"Content-Length": "90000", "Connection": "close"},

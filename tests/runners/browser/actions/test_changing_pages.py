@@ -24,7 +24,6 @@ from tests.support.browser.moving_pages import HOSTILE
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
 SECONDS = 60.0
 
 

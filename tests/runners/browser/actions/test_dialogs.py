@@ -10,8 +10,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 ASKING = (
     "<script>let got = []</script>"
     "<button onclick=\"got.push(confirm('Delete all?'))\">Confirm</button>"

@@ -9,8 +9,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 MIXED = """<button id=b>Buy</button><a id=a href=/x>Link</a><input id=i placeholder=Name>
 <button disabled>Disabled</button><fieldset disabled><button>In disabled</button></fieldset>
 <button hidden>Hidden</button><button style="visibility:hidden">Invisible</button>

@@ -15,8 +15,6 @@ from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.browser.pdf import pdf_of
 from tests.support.browser.task_page import TaskPage, start_on_markup, start_on_url
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 CSV = "date,amount\n2026-01-02,12.50 €\n"
 
 

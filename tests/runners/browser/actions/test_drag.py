@@ -11,8 +11,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.shared_browser"]
-
 # A card that is moved by HTML drag and drop, into a box that may be far away.
 HTML_DRAG = """<div id=card draggable=true role=button>Card</div><div style='height:{gap}px'></div>
 <div id=box role=button style='height:80px;width:300px'>Box</div><script>

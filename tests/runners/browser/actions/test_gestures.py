@@ -12,8 +12,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.shared_browser"]
-
 MENU = """<style>#menu {display: none} #top:hover #menu {display: block}</style>
 <div id=top style='width:200px;cursor:pointer'>Menu<div id=menu><a href=#x>Inside</a></div></div>
 <script>document.querySelector('#top').addEventListener('mouseover', (event) =>

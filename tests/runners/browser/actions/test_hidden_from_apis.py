@@ -8,8 +8,6 @@ import pytest
 from runners.actions.catalogue import ACTIONS
 from tests.support.rest.rest import refusal
 
-pytest_plugins = ["tests.support.rest.rest_fixtures"]
-
 ARGS = {"tabId": 7, "clickId": 1}
 
 

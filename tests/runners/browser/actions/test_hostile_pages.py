@@ -8,8 +8,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, html
 from tests.support.browser.task_page import start_on_markup, start_on_url
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 POLICY = {
     "Content-Security-Policy": "default-src 'none'; require-trusted-types-for 'script'; sandbox"
     " allow-same-origin allow-forms"

@@ -16,7 +16,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
 FORM = """<form id=f method=post action="/drafts?key=k1#top"><input id=i aria-label=Title>
 <button id=b type=button onclick="0">Save</button></form><a id=a href="/more?x=1">More (3)</a>"""
 Use = Callable[..., ToolResult]

@@ -12,8 +12,6 @@ from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import start_on_markup
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 @pytest.fixture
 def no_cdp_session(monkeypatch: pytest.MonkeyPatch) -> None:

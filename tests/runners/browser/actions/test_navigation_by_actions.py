@@ -8,8 +8,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import start_on_markup, start_on_url
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 @pytest.mark.slow
 def test_the_same_tab_opens_another_address_and_the_previous_one(

@@ -12,8 +12,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, serve_pages
 from tests.support.browser.task_page import start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 TRAP = """<body style='margin:0'><button style='position:fixed;inset:0;width:100%;height:100%'
  onmousedown="fetch('/pressed')">Confirm</button><input oninput="fetch('/typed')" autofocus>"""
 STAY_BUSY = "const end = performance.now() + 700; while (performance.now() < end);"

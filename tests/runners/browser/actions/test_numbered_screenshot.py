@@ -10,7 +10,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
 # A click anywhere is logged as x,y. The host of the marks is the only child of <html> beside these.
 PAGE = """<style>body { margin: 0 } button { position: absolute; left: 100px; top: 200px;
 width: 200px; height: 100px }</style><button id=b>Press</button><input type=password value=hunter2>

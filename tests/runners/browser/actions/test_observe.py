@@ -9,8 +9,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, html
 from tests.support.browser.task_page import TaskPage, start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 FORM = """<h1>Contact</h1><p>Please <a href=/help>read the help</a> first.</p>
 <nav><a href=/>Home</a> | <a href="/items?page=2">Items</a></nav>
 <form><label for=mail>Mail</label> <input id=mail type=email required>

@@ -11,8 +11,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup, start_on_url
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 def prepared(page: TaskPage) -> dict[str, object]:
     """Prepare a page as the agent's loop does."""

@@ -10,8 +10,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, html
 from tests.support.browser.task_page import start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.shared_browser"]
-
 
 @pytest.fixture
 def start(shared_reader: Reader, shared_page_server: PageServer) -> Any:

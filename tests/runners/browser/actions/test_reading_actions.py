@@ -13,8 +13,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup, start_on_url
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 def image_size(page: TaskPage, jpeg: bytes) -> list[int]:
     """Return width and height of an image, as a browser reads it."""

@@ -10,8 +10,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.shared_browser"]
-
 SCREENS = "<body style='margin:0'><style>section {height: 100vh}</style>" + "".join(
     f"<section id=s{number}>Part {number}</section>" for number in range(1, 6)
 )

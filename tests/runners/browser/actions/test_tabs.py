@@ -17,8 +17,6 @@ from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup, start_on_url
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 OPENER = "<button onclick=\"window.open('/child')\">Open</button><p id=p>none"
 CHILD = (
     "<title>Child</title><button onclick=\"opener.p.textContent = 'chosen'; window.close()\">Choose"

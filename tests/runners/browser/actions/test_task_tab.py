@@ -19,8 +19,6 @@ from tests.support.browser.page_server import PageResponse, PageServer, serve_pa
 from tests.support.browser.task_page import start_on_markup, start_on_url
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 ARGS: dict[str, dict[str, Any]] = {
     "browser_click": {"clickId": 1},
     "browser_type": {"clickId": 1, "text": "x"},

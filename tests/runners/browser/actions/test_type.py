@@ -9,8 +9,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 TEXTS = [
     pytest.param("plain text", marks=pytest.mark.slow),
     'Tom & "Jerry" <b>\'s</b> 100% {x} [y] \\ ~`|^',

@@ -8,8 +8,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.task_page import TaskPage, start_on_markup
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 SHOWS = (
     "<script>let got = []; document.onchange = async (event) => { for (const file of"
     " event.target.files) got.push(`${file.name} ${file.type} ${await file.text()}`) }</script>"

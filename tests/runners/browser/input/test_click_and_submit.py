@@ -9,8 +9,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, html
 from tests.support.browser.template_sites import by_selector, by_text
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 def test_a_click_reaches_an_element_far_down_the_page(
     reader: Reader, page_server: PageServer

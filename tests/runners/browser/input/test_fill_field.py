@@ -9,8 +9,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.browser.template_sites import by_selector, by_text
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 def test_typed_text_replaces_the_previous_value(reader: Reader, page_server: PageServer) -> None:
     open_markup(reader, page_server, "<input id=a value=before><input id=b>")

@@ -14,8 +14,6 @@ from tests.support.browser.form_pages import CHINESE, ENGLISH, SHADOW
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, serve_pages
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 # (words, purpose, id of the element that a person would choose, by which property)
 IN_ENGLISH = [
     ("User name", "field", "user", "label"),

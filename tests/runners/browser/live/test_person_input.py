@@ -21,7 +21,6 @@ from tests.support.browser.page_actions import evaluate, open_markup
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, serve_pages
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
 FIELD = '<input id="f" style="position:absolute;left:0;top:100px;width:300px;height:40px">'
 TIMEOUT_S = 30.0
 

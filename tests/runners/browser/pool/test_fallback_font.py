@@ -18,8 +18,6 @@ from tests.support.browser.box_fonts import EVERY_CHARACTER, NARROW, SPACE, box_
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 LATIN = ((0x20, 0x20, SPACE), (0x21, 0x24F, NARROW))
 FONTCONFIG = "<fontconfig><dir>{0}</dir><cachedir>{0}/cache</cachedir></fontconfig>"
 TEXTS = ("ab", "日志", "로그", "กข", "🔥🚀", "1️⃣")

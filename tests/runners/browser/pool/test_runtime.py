@@ -24,8 +24,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 from tests.support.runs.waiting import eventually
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 OWNER = """
 import asyncio, sys
 from runners.browser.pool.runtime import get_runtime

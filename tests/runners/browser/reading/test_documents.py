@@ -13,8 +13,6 @@ from runners.errors import InvalidTarget, NavigationFailed
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, html
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 def test_a_page_is_returned_in_the_promised_format(reader: Reader, page_server: PageServer) -> None:
     page = reader(page_server.url("/plain"))

@@ -9,8 +9,6 @@ import pytest
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 def test_elements_are_listed_from_top_to_bottom_with_type_label_box_and_state(
     reader: Reader, page_server: PageServer

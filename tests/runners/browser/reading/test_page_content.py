@@ -10,8 +10,6 @@ import pytest
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 LOREM = "Enough words to be taken for the text of a page and not for its frame. " * 4
 
 

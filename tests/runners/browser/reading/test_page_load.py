@@ -12,8 +12,6 @@ from runners.errors import InvalidTarget, NavigationFailed, NavigationTimeout
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, html
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 def timed(reader: Reader, url: str, **options: Any) -> tuple[Any, float]:
     started_at = time.monotonic()

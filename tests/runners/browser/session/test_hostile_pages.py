@@ -9,8 +9,6 @@ import pytest
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer
 
-pytest_plugins = ["tests.support.browser.browser_fixtures"]
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize(

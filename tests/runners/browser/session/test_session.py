@@ -16,8 +16,6 @@ from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, html
 from tests.support.runs.waiting import wait_until
 
-pytest_plugins = ["tests.support.browser.browser_fixtures", "tests.support.browser.egress_fixtures"]
-
 
 async def pages_of(reader: Reader) -> int:
     async with reader.session.tab() as tab:

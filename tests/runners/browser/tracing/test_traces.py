@@ -28,7 +28,6 @@ from tests.support.browser.page_server import PageResponse, PageServer, html, se
 from tests.support.decisions.confirmations import answer_confirmation, reload_run
 from tests.support.runs.worker_rows import error_of
 
-pytest_plugins = ["tests.support.admin.admin_fixtures", "tests.support.browser.browser_fixtures"]
 ExecuteRun = Callable[[str], Run]
 TraceLine = dict[str, Any]
 MISSING = {"mode": "selector", "selector": "#nowhere"}

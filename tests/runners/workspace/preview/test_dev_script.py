@@ -15,11 +15,6 @@ import pytest
 from tests.support.runs.waiting import wait_until
 from tests.support.workspace.project import Project
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.workspace.project_fixtures",
-]
-
 PYTHON = shlex.quote(sys.executable)
 # A dev server as projects have them: it prints its address once it listens.
 SERVE = """

@@ -15,11 +15,6 @@ from runners.workspace.tools.preview_scene import RESPONSE
 from tests.support.browser.page_server import PageResponse, PageServer, html
 from tests.support.workspace.project import Project
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.workspace.project_fixtures",
-]
-
 SCENE = "game/scene/beach_date.txt"
 CONFIG = "Game_name:Beach;\nGame_key:abc;\n"
 PLAYER = "<title>Preview</title><h1>Scene</h1>"

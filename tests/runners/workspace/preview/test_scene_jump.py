@@ -14,11 +14,6 @@ from tests.support.browser.page_server import PageResponse, PageServer
 from tests.support.runs.waiting import wait_until
 from tests.support.workspace.project import Project
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.workspace.project_fixtures",
-]
-
 SCENE = "game/scene/第一章/beach date.txt"
 # The engine's reaction to a jump: it fetches the scene and logs the lines that it executes.
 ENGINE = """

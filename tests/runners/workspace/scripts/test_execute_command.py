@@ -12,8 +12,6 @@ import pytest
 from runners.workspace.scripts.script_output import HEAD_BYTES, TAIL_BYTES
 from tests.support.workspace.project import Project
 
-pytest_plugins = ["tests.support.workspace.project_fixtures"]
-
 
 def run(game: Project, name: str = "build", **args: Any) -> dict[str, Any]:
     """Run an allowed script and return the tool's output."""

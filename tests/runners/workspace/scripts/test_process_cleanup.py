@@ -21,8 +21,6 @@ from runners.tools.base import ToolCall
 from tests.support.runs.waiting import wait_until
 from tests.support.workspace.project import Project
 
-pytest_plugins = ["tests.support.workspace.project_fixtures"]
-
 NOBODY = 65534
 WORKER = """
 import sys

@@ -14,11 +14,6 @@ from runners.workspace.tools.browser_action import REQUEST
 from tests.support.browser.page_server import PageResponse, PageServer, html, serve_pages
 from tests.support.workspace.project import Project
 
-pytest_plugins = [
-    "tests.support.browser.browser_fixtures",
-    "tests.support.workspace.project_fixtures",
-]
-
 PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 
 
