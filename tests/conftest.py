@@ -21,9 +21,9 @@ from decisions.audit import anonymous_events
 from decisions.authorization.authorize import tool_call_request
 from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal, create_token, ensure_workspace, local_principal
-from runs.lifecycle.slots import ensure_slots
 from runs.models import TERMINAL, Run, RunStatus, RunTerms
 from runs.queue import wakeups
+from runs.queue.slots import ensure_slots
 from runs.search.terms import error_columns, terms_of
 from runs.submission.services import submit_run
 

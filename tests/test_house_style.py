@@ -33,8 +33,8 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runners/docker_runner/app.py": "the last handler of a call: log the error, return an error id",
     "runs/events/notify.py": "the last handler of a thread: log the error, send the later messages",
     "runs/operations/health/publisher.py": "the last handler of a thread: log the error, retry",
-    "runs/journal/claimed_steps.py": "raised again under the lease, where it fails only this run",
-    "runs/journal/lease_expiry.py": "log the error: the run fails anyway, without its results",
+    "runs/journal/reader.py": "raised again under the lease, where it fails only this run",
+    "runs/queue/lease_expiry.py": "log the error: the run fails anyway, without its results",
     "runs/streaming/hub.py": "the last handler of a loop: log the error, start the loop again",
     "runs/streaming/sse.py": "a started stream has no error response: log the error, end it",
     "runs/live/broadcaster.py": "the last handler of a page: log the error, close the others",
@@ -44,7 +44,7 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runs/execution/running_steps.py": "passed to the waiting caller, and raised again",
     "runs/webhooks/deliverer.py": "a bug counts as an attempt, else it is retried forever",
     "runs/worker/receiver.py": "any failure of the broker or its client: log it, start again",
-    "runs/worker/heartbeat.py": "the last handler of a thread: log the error, send the next one",
+    "runs/queue/heartbeat.py": "the last handler of a thread: log the error, send the next one",
     "runs/worker/worker.py": "the last handler of the engine: log the error, fail the run",
 }
 LOOSE_MODULES = 13

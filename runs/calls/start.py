@@ -32,8 +32,8 @@ from runs.calls.targets import StepTarget, open_call_target
 from runs.lifecycle import call_records
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.in_flight_calls import is_leased, start_call
+from runs.lifecycle.lease import LeaseLost
 from runs.models import DEVELOPER_TARGET, Run, TaskStatus
-from runs.queue.leases import LeaseLost
 
 MAX_TRIES = 5  # to read policy and target and start the call before either changes
 CHANGED_MEANWHILE = "The policy rules or the target changed again and again; the call was not made."

@@ -38,7 +38,6 @@ from runs.execution.running_steps import (
 from runs.execution.suspension import suspend
 from runs.failpoints import hit
 from runs.journal import step_records, writer
-from runs.journal.claimed_steps import remaining_ms
 from runs.journal.interruptions import NeedsAnswer, NeedsPerson, TakenOver
 from runs.journal.outcome import (
     ending_of,
@@ -48,13 +47,14 @@ from runs.journal.outcome import (
     timeout_error,
     unfinished_ending,
 )
+from runs.journal.reader import remaining_ms
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
-from runs.lifecycle.slots import release_slot
+from runs.lifecycle.lease import Lease, LeaseLost
 from runs.lifecycle.step_rows import new_row
 from runs.models import RunStep, StepStatus
 from runs.queue import leases
-from runs.queue.leases import Lease, LeaseLost
+from runs.queue.slots import release_slot
 from runs.task_templates.base import StepView
 from runs.task_templates.registry import get_template
 
@@ -76,9 +76,9 @@ class Execution:
         self.inbox: Inbox = queue.SimpleQueue()
         self.resources = RunResources(lease)
         self.running = RunningSteps(lease.run, template, self.inbox, self.resources)
-        self.steps = {row.index: row for row in lease.claimed.steps}
-        first = {change.index for change in lease.claimed.started}
-        waiting = (row.index for row in lease.claimed.steps if row.status == StepStatus.PENDING)
+        self.steps = {row.index: row for row in lease.steps}
+        first = {change.index for change in lease.started}
+        waiting = (row.index for row in lease.steps if row.status == StepStatus.PENDING)
         self.pending = deque(index for index in waiting if index not in first)
         self.appended: dict[int, RunStep] = {}  # new steps without a row in the database
         self.first_calls: dict[int, FirstCall] = {}  # of the steps that are about to start
@@ -151,14 +151,14 @@ class Execution:
         """Fail `once` steps that an earlier worker started but did not end: effect unknown. In a
         person's own browser they are launched, to collect the result that it may have sent.
         """
-        lost = step_records.lost_steps(self.steps.values(), self.lease.claimed.started)
+        lost = step_records.lost_steps(self.steps.values(), self.lease.started)
         if lost and SELECTED in self.inputs:
             self.collected = {change.index for change in lost}
         elif lost:
             self._write(lost)
 
     def _work(self) -> None:
-        started = {change.index for change in self.lease.claimed.started}
+        started = {change.index for change in self.lease.started}
         starting = [self.steps[index] for index in sorted(started | self.collected)]
         while True:
             if starting:
@@ -369,7 +369,7 @@ class Execution:
 
     def _fail_all(self, error: Mapping[str, Any]) -> None:
         """Fail a run that cannot start, with the steps that started with its claim."""
-        started = [self.steps[change.index] for change in self.lease.claimed.started]
+        started = [self.steps[change.index] for change in self.lease.started]
         self._write([step_records.failed(row, error) for row in started], failed_ending(error))
 
     def _stop(self, reason: Reason) -> None:

@@ -15,8 +15,8 @@ from runs.agent.history import user_texts
 from runs.journal.outcome import masked_conclusion
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
+from runs.lifecycle.lease import Lease
 from runs.models import ANSWER, UNFINISHED, Run
-from runs.queue.leases import Lease
 from runs.sessions.named import NamedSession
 from runs.submission.secret_inputs import Secrets, read_secrets
 from runs.task_templates.base import Conclusion

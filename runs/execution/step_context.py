@@ -64,8 +64,8 @@ from runs.failpoints import hit
 from runs.journal.interruptions import CallFailed, NeedsAnswer, NeedsPerson, TakenOver
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent
+from runs.lifecycle.lease import require_lease
 from runs.models import ANSWER, TRACE, Run
-from runs.queue.leases import require_lease
 from runs.task_templates.base import StepView
 
 MAX_JUDGEMENTS = 4  # of a call whose element changes between its judgement and its input

@@ -23,9 +23,9 @@ from runs.failpoints import hit
 from runs.journal import writer
 from runs.journal.interruptions import NeedsAnswer, NeedsPerson, TakenOver
 from runs.lifecycle.changes import NewEvent, Plus, StepChange
+from runs.lifecycle.lease import Lease, LeaseLost
 from runs.lifecycle.transition import apply
 from runs.models import ANSWER, Run
-from runs.queue.leases import Lease, LeaseLost
 from runs.submission.resume import TAKEOVER, resume_if_takeover_ended
 
 

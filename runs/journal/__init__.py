@@ -1,1 +1,1 @@
-"""The step journal: a worker's writes about the steps of a run, the run's end, and lost workers."""
+"""The step journal: read at a claim, written by the worker under its lease; the run's end."""

@@ -22,8 +22,8 @@ from runners.tools.base import Effect
 from runs.journal import writer
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import NewEvent, StepChange
+from runs.lifecycle.lease import Lease
 from runs.models import Run, RunStatus, RunStep, StepStatus
-from runs.queue.leases import Lease
 from runs.task_templates.base import Conclusion
 from runs.task_templates.outcomes import MORE_TIME, next_actions
 from runs.task_templates.page_texts import shown_result

@@ -13,10 +13,10 @@ from decisions.audit.record import AuditEvent
 from runs.lifecycle import call_records
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED
+from runs.lifecycle.lease import Lease, LeaseLost
 from runs.lifecycle.state_machine import InvalidTransition, move
 from runs.lifecycle.transition import apply
 from runs.models import UNFINISHED, Run, RunStatus, StepStatus
-from runs.queue.leases import Lease, LeaseLost
 
 
 @dataclass(frozen=True, slots=True)

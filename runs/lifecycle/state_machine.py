@@ -10,11 +10,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import transaction
-
 from decisions.audit.record import AuditEvent
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
-from runs.lifecycle.session_lease import acquire_session
 from runs.lifecycle.transition import apply
 from runs.models import TERMINAL, Run, RunStatus
 
@@ -72,9 +69,9 @@ def move(
         raise InvalidTransition(f"the run {run.id} is no longer {only_from} under this lease")
 
 
-def lease_run(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool:
-    """Lease a claimable run to a worker under a new epoch, with a free slot and the run's named
-    session; False: another worker was first, or no slot is free.
+def start_or_resume(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> bool:
+    """Lease a claimable run to a worker under a new epoch, with a free slot; False: another worker
+    was first, or no slot is free.
 
     A queued run starts, and `steps` with it; one that was released or waited for a person resumes.
     """
@@ -97,12 +94,4 @@ def lease_run(run: Run, *, worker_id: str, steps: Sequence[StepChange] = ()) -> 
         epoch=run.epoch + 1,
         take_slot=True,
     )
-    return apply(change) is not None if run.owns_session else _lease_with_session(change)
-
-
-def _lease_with_session(change: Transition) -> bool:
-    with transaction.atomic():
-        leased = acquire_session(change.run, change.worker_id) and apply(change) is not None
-        if not leased:
-            transaction.set_rollback(True)
-    return leased
+    return apply(change) is not None

@@ -53,7 +53,7 @@ class Run(models.Model):
     Attributes:
         task_id: the task whose message started it; a task's runs run one after the other.
         owns_session: its browser session was created for it, and no other run uses it.
-        shared: other workers may execute some of its steps (`runs.worker.work_sharing`).
+        shared: other workers may execute some of its steps (`runs.queue.work_sharing`).
         holds_secrets: it was submitted with secret inputs (RunSecret). They are not stored for
             later, so it cannot be retried.
         ready: False while it waits, for a person or for the earlier run of its task.

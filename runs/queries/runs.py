@@ -14,10 +14,10 @@ from decisions.foundation.infra.clock import to_ms
 from decisions.foundation.next_actions import NextAction, next_action, next_actions_after
 from decisions.identity.principals import Principal
 from runs.lifecycle.in_flight_calls import WORKER_LOST
-from runs.lifecycle.session_lease import run_using
-from runs.lifecycle.slots import count_free_slots
 from runs.models import RETRIABLE, TERMINAL, Run, RunEvent, RunStatus, Task, TaskEvent
 from runs.queries.visibility import visible_run, visible_run_with_artifacts
+from runs.queue.session_lease import run_using
+from runs.queue.slots import count_free_slots
 
 Item = TypeVar("Item", bound=Mapping[str, Any])
 _LOGS: tuple[tuple[Any, str], ...] = ((RunEvent, "run_id"), (TaskEvent, "task_id"))

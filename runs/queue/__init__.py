@@ -1,1 +1,3 @@
-"""The queue of runs: dispatch order, eligibility, leases, workers' wake-ups."""
+"""The queue of runs: which run is next, leases (claim, heartbeat, release, expiry) with the slots
+and named sessions they hold, shared steps, and workers' wake-ups. Steps are in `runs.journal`.
+"""

@@ -23,10 +23,11 @@ from runners.targets.snapshots import sweep_workspaces
 from runs.calls.idempotency import delete_expired_keys
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.message_queue import start_waiting_runs
-from runs.journal.lease_expiry import HeartbeatMonitor, free_stale_slots
 from runs.lifecycle.in_flight_calls import abort_stale_calls
-from runs.lifecycle.slots import ensure_slots
 from runs.queries.totals import fold_totals
+from runs.queue import work_sharing
+from runs.queue.lease_expiry import HeartbeatMonitor, free_stale_slots
+from runs.queue.slots import ensure_slots
 from runs.scheduler.queue_timeouts import QueueTimeouts
 from runs.scheduler.retention import delete_old_runs, hide_runs
 from runs.scheduler.subjects import fill_in_subjects
@@ -36,7 +37,6 @@ from runs.statistics.periods import delete_old_statistics
 from runs.statistics.sampling import EVERY_S, sample_load
 from runs.submission.resume import resume_settled_runs
 from runs.submission.secret_inputs import delete_leftover_secrets
-from runs.worker import work_sharing
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from runners.browser_sessions import SavedState, StateUnreadable, read_state, sa
 from runners.invocation.event_loop import get_loop
 from runners.models import BrowserSession
 from runners.trust import TrustLevel
-from runs.lifecycle.session_lease import release_session_with_run
 from runs.models import Run
+from runs.queue.session_lease import release_session_with_run
 from runs.sessions.held_pages import take_held_page
 
 SAVE_S = 8.0  # if reading the state takes longer, the previously saved state stays

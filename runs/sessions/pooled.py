@@ -9,7 +9,7 @@ from django.conf import settings
 from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser_sessions import open_in_worker, save_state
 from runners.invocation.event_loop import get_loop
-from runs.lifecycle.session_lease import release_session, run_using
+from runs.queue.session_lease import release_session, run_using
 
 MAX_LIVE_SESSIONS = 20  # of a worker, without a run
 LOOP_TIMEOUT_S = 8.0

@@ -19,8 +19,8 @@ from decisions.foundation.validation.json_schema import page_of
 from decisions.identity.principals import Principal
 from runners.browser_sessions import NAME_MAX, find_session, new_session
 from runners.models import BrowserSession
-from runs.lifecycle.session_lease import lock_session, run_using, runs_using
 from runs.models import ACTIVE, Run, Worker
+from runs.queue.session_lease import lock_session, run_using, runs_using
 
 DEFAULT_NAME = "session"
 EXPIRED_AT_ONCE = 200  # sessions per call of `expire_sessions`

@@ -29,13 +29,13 @@ from runs.failpoints import hit
 from runs.journal.outcome import canceled_columns
 from runs.lifecycle.changes import NewEvent, Transition
 from runs.lifecycle.in_flight_calls import DirectCallOfRun
-from runs.lifecycle.slots import count_free_slots
 from runs.lifecycle.state_machine import InvalidTransition, move
 from runs.lifecycle.step_rows import new_row
 from runs.lifecycle.transition import insert_run
 from runs.models import ACTIVE, APPROVED, Run, RunStatus
 from runs.queries.visibility import is_past_ttl, visible_run
 from runs.queue import wakeups
+from runs.queue.slots import count_free_slots
 from runs.sessions import services as sessions
 from runs.submission.idempotency import (
     KeyHolder,

@@ -1,1 +1,1 @@
-"""The worker process: it claims runs, keeps their leases, and shares the steps of large runs."""
+"""The worker process: it receives wake-ups, claims runs and executes them on its threads."""

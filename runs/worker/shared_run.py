@@ -14,9 +14,9 @@ from runs.execution.engine import Execution
 from runs.execution.running_steps import Reason, Stopped, TimedOut
 from runs.journal.writer import Ending
 from runs.lifecycle.changes import StepChange
+from runs.lifecycle.lease import Lease
 from runs.models import RunStep
-from runs.queue.leases import Lease
-from runs.worker import work_sharing
+from runs.queue import work_sharing
 
 POLL_S = 0.3  # between two reads of what other workers have done
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class SharedExecution(Execution):
         self.pending.clear()  # from here on only steps of its own that are tried again
 
     def _execute_run(self) -> None:
-        if len(self.steps) > len(self.lease.claimed.started):
+        if len(self.steps) > len(self.lease.started):
             work_sharing.notify_helpers(self.lease)
         super()._execute_run()
 

@@ -1,7 +1,7 @@
 """A worker process: claims runs, executes them, and keeps their leases.
 
 Its threads: those that execute runs, each started by a wake-up or a poll; the heartbeat's two
-(`runs.worker.heartbeat`); one that checks its leases; one that polls for runs, more often while
+(`runs.queue.heartbeat`); one that checks its leases; one that polls for runs, more often while
 wake-ups cannot come; one that maintains browser sessions which are open between runs; and the event
 loop, on which all tools do their I/O.
 """
@@ -29,21 +29,18 @@ from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser.pool.runtime import count_open_pages
 from runs.execution.engine import Execution
 from runs.failpoints import hit
-from runs.journal import lease_expiry
-from runs.journal.claimed_steps import read_claimed_steps
 from runs.journal.outcome import fail_with_internal_error
-from runs.lifecycle.slots import ensure_slots
+from runs.lifecycle.lease import Lease, LeaseLost
 from runs.live import broadcaster
 from runs.models import Run, RunStatus, Worker
 from runs.operations.health.publisher import Gauges, Publisher
-from runs.queue import leases, wakeups
+from runs.queue import lease_expiry, leases, wakeups, work_sharing
 from runs.queue.dispatch_order import next_run
 from runs.queue.eligibility import serves_some_only
-from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
+from runs.queue.heartbeat import CHECK_S, Heartbeat, Unreleased
 from runs.queue.redispatch import Redispatcher
+from runs.queue.slots import ensure_slots
 from runs.sessions import held_pages, pooled
-from runs.worker import work_sharing
-from runs.worker.heartbeat import CHECK_S, Heartbeat, Unreleased
 from runs.worker.shared_run import create_execution
 from runs.worker.work_threads import WorkThreads
 
@@ -206,7 +203,7 @@ class WorkerProcess:
             if self.draining:  # since this thread waited for others to claim
                 return None
             try:
-                lease = leases.claim_run(self.worker_id, read_claimed_steps)
+                lease = leases.claim_run(self.worker_id)
             except Error as error:
                 log.warning("no run is claimed, because of an error of the database: %s", error)
                 self._claim_failed_at = time.monotonic()
@@ -295,7 +292,7 @@ class WorkerProcess:
             known = self._claimed | self.heartbeat.unreleased()
             for run in Run.objects.filter(lease_owner=self.worker_id, status=RunStatus.RUNNING):
                 if (run.id, run.epoch) not in known:
-                    lease = Lease(run, self.worker_id, ClaimedSteps([], []))
+                    lease = Lease(run, self.worker_id)
                     leases.release_unanswered(lease)
             if self._claim_failed_at == failed_at and (
                 time.monotonic() - failed_at > settings.LEASE_LOST_S

@@ -224,7 +224,7 @@ def measure_pages(folder: Path, requests: int, parts: list[str]) -> dict[str, di
     """Fill the database, and return the measurements of the pages whose paths contain a part."""
     from django.core.management import call_command
 
-    from runs.lifecycle.slots import ensure_slots
+    from runs.queue.slots import ensure_slots
     from tests.support.admin.every_page import further_pages, pages
 
     call_command("migrate", verbosity=0)

@@ -50,7 +50,6 @@ def set_up_django() -> None:
 def claim_all() -> dict[str, float]:
     """Claim and end runs until none waits; count the looks for a run and time the claims."""
     from runs.journal import writer
-    from runs.journal.claimed_steps import read_claimed_steps
     from runs.models import RunStatus
     from runs.queue import leases
 
@@ -66,7 +65,7 @@ def claim_all() -> dict[str, float]:
     try:
         while True:
             began = time.perf_counter()
-            lease = leases.claim_run("bench", read_claimed_steps)
+            lease = leases.claim_run("bench")
             slowest = max(slowest, time.perf_counter() - began)
             if lease is None:
                 return {"claimed": claimed, "looks": looks - 1, "slowest_s": slowest}
@@ -247,7 +246,7 @@ def main() -> None:
         set_up_django()
         from django.core.management import call_command
 
-        from runs.lifecycle.slots import ensure_slots
+        from runs.queue.slots import ensure_slots
 
         call_command("migrate", verbosity=0)
         ensure_slots()

@@ -158,9 +158,7 @@ def write_complete_run() -> None:
         inputs={"urls": ["https://pages.example/1"]},
         options={"mode": "async"},
     )
-    lease = leases.claim_run(
-        "wrk_bench", lambda run: leases.ClaimedSteps(leases.read_journal(run), [])
-    )
+    lease = leases.claim_run("wrk_bench")
     assert lease is not None
     step = StepChange(0, StepStatus.SUCCEEDED, [NewEvent("step.succeeded", {"index": 0})], {})
     guard = {"status": RunStatus.RUNNING, "lease_owner": "wrk_bench", "epoch": lease.epoch}
@@ -203,7 +201,7 @@ def measure() -> None:
     from django.core.management import call_command
     from django.db import connection
 
-    from runs.lifecycle.slots import ensure_slots
+    from runs.queue.slots import ensure_slots
 
     settings.CONTINUITY_NOTIFY_WORKERS = f"{__name__}.skip_notification"
     with connection.cursor() as cursor:

@@ -19,8 +19,8 @@ from django.db import OperationalError, connection, connections
 from django.test import override_settings
 
 from decisions.identity.principals import local_principal
-from runs.lifecycle.slots import ensure_slots
 from runs.models import Run, Worker
+from runs.queue.slots import ensure_slots
 from runs.submission.services import submit_run
 from tests.faults.forked_process import ForkedProcess
 from tests.faults.invariants import broken_invariants

@@ -18,7 +18,7 @@ from django.test import override_settings
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.foundation.database import repeat
 from decisions.identity.principals import Principal, local_principal
-from runs.lifecycle.slots import ensure_slots
+from runs.queue.slots import ensure_slots
 from runs.sessions.services import create_session
 from tests.faults.installation import ROOT, FaultInstallation
 from tests.faults.invariants import broken_invariants

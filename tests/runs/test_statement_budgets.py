@@ -25,7 +25,6 @@ from decisions.identity.principals import Principal
 from runs.calls.direct_call import call_tool
 from runs.calls.request import DirectCallRequest
 from runs.journal import writer
-from runs.journal.claimed_steps import read_claimed_steps
 from runs.models import Run, RunStatus
 from runs.queue import leases
 from runs.streaming import hub
@@ -115,7 +114,7 @@ def test_a_run_is_submitted_claimed_and_ended_within_its_budget(
     with counting("submit"):
         submit()
     with counting("claim"):
-        lease = leases.claim_run(idle.worker_id, read_claimed_steps)
+        lease = leases.claim_run(idle.worker_id)
     assert lease is not None
     with counting("end"):
         ending = writer.Ending(RunStatus.SUCCEEDED, result={})

@@ -11,9 +11,9 @@ from django.db import DatabaseError, models
 
 from decisions.identity.principals import Principal, local_principal
 from decisions.models import AuditEntry
-from runs.lifecycle.slots import ensure_slots
 from runs.models import Run
 from runs.queries.totals import missing_triggers
+from runs.queue.slots import ensure_slots
 from tests import emptying
 
 PERMANENT = {"auth.Permission", "contenttypes.ContentType"}

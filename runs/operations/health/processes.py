@@ -2,7 +2,7 @@
 the console and the metrics give.
 
 The age of a heartbeat is measured by the database's clock alone. It decides nothing: leases end by
-counters (`runs.journal.lease_expiry`).
+counters (`runs.queue.lease_expiry`).
 """
 
 from __future__ import annotations

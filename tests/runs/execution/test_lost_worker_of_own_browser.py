@@ -10,8 +10,8 @@ import pytest
 from decisions.identity.principals import Principal
 from runners.plugin.dispatch import PluginAction, PluginReply
 from runs.conversations.services import create_task
-from runs.journal.lease_expiry import end_leases_of_worker
 from runs.models import Run, TaskOrigin, Worker
+from runs.queue.lease_expiry import end_leases_of_worker
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import execute_run, tool_results
 from tests.support.agent.model_server import ModelServer

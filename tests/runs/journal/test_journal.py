@@ -17,11 +17,12 @@ from decisions.models import AuditEntry
 from runs.journal.writer import Ending, save_active_ms, write
 from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent, StepChange, Transition
-from runs.lifecycle.slots import release_slot
+from runs.lifecycle.lease import Lease, LeaseLost
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunEvent, RunStatus, RunStep, StepStatus
 from runs.queries.runs import list_events
-from runs.queue.leases import Lease, LeaseLost, release_lease
+from runs.queue.leases import release_lease
+from runs.queue.slots import release_slot
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import fresh, must_take, take, taken_slots
 
@@ -120,7 +121,7 @@ def test_a_step_is_written_with_its_artifacts_events_and_calls(submit: Submit) -
     assert (row.step_index, row.expires_at) == (1, None)
     events = RunEvent.objects.filter(run_id=run_id).order_by("seq")
     types = list(events.values_list("seq", "type"))
-    assert types[-2:] == [(3, "step.succeeded"), (4, "artifact.created")]
+    assert types[-2:] == [(4, "step.succeeded"), (5, "artifact.created")]
     call = AuditEntry.objects.get(action="tool.called")
     assert call.metadata == {"tool": "read_page", "step": 1, "argsDigest": "d" * 64, "ok": True}
     assert (fresh(run_id).done_steps, fresh(run_id).active_ms) == (1, 7)
@@ -156,10 +157,10 @@ def test_concurrent_writers_number_events_without_gaps(submit: Submit) -> None:
     write_events = partial(write, lease, [], active_ms=1, events=[NewEvent("a"), NewEvent("b")])
     at_once([write_events, partial(apply, transition)] * 6)
     seqs = list(RunEvent.objects.filter(run_id=run_id).order_by("id").values_list("seq", flat=True))
-    assert seqs == list(range(1, 2 + 24 + 1))
+    assert seqs == list(range(1, 3 + 24 + 1))
     assert fresh(run_id).last_seq == len(seqs)
     in_order = RunEvent.objects.filter(run_id=run_id).order_by("seq").values_list("type", flat=True)
-    pairs = {"".join(in_order[n : n + 2]) for n in range(2, 26, 2)}
+    pairs = {"".join(in_order[n : n + 2]) for n in range(3, 27, 2)}
     assert pairs == {"ab", "xy"}  # events of one write are adjacent
 
 
@@ -176,9 +177,9 @@ def test_a_reader_that_continues_at_the_last_seq_misses_no_event(
         page = list_events(principal=principal, run_id=run_id, after=after, limit=3)
         seqs += [event["seq"] for event in page["events"]]
         after, terminal = page["lastSeq"], page["terminal"]
-    assert seqs == list(range(1, 11))
-    page = list_events(principal=principal, run_id=run_id, after=10)
-    assert page == {"events": [], "lastSeq": 10, "terminal": True}
+    assert seqs == list(range(1, 12))
+    page = list_events(principal=principal, run_id=run_id, after=11)
+    assert page == {"events": [], "lastSeq": 11, "terminal": True}
 
 
 def test_terminal_is_true_only_with_the_last_event(submit: Submit, principal: Principal) -> None:

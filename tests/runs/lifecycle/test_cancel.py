@@ -11,9 +11,9 @@ from decisions.foundation.errors import Forbidden, RunNotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.journal.writer import Ending, write
+from runs.lifecycle.lease import LeaseLost
 from runs.models import TERMINAL, Run, RunEvent, RunStatus
 from runs.queries.runs import get_run
-from runs.queue.leases import LeaseLost
 from runs.submission.services import cancel_run
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import fresh, must_take, take

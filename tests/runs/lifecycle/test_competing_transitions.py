@@ -16,9 +16,10 @@ from artifacts.services import StoredBlob
 from decisions.foundation.infra.ids import new_id
 from decisions.models import AuditEntry
 from runs.lifecycle.changes import NewEvent, Plus, Transition
-from runs.lifecycle.state_machine import InvalidTransition, lease_run, move
+from runs.lifecycle.state_machine import InvalidTransition, move
 from runs.lifecycle.transition import apply
 from runs.models import TERMINAL, Run, RunEvent, RunStatus, Slot, Webhook, WebhookDelivery
+from runs.queue.leases import lease_run
 from tests.support.runs.concurrent_calls import at_once
 
 MakeRun = Callable[..., Run]

@@ -25,11 +25,12 @@ from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runs.calls import direct_record
 from runs.calls.direct_call import call_tool
 from runs.calls.request import DirectCallRequest
-from runs.journal import lease_expiry
-from runs.journal.lease_expiry import end_leases_of_worker
 from runs.lifecycle import in_flight_calls
+from runs.lifecycle.lease import Lease
 from runs.models import OpenCall, Run
-from runs.queue.leases import Lease, release_lease
+from runs.queue import lease_expiry
+from runs.queue.lease_expiry import end_leases_of_worker
+from runs.queue.leases import release_lease
 from runs.scheduler.jobs import Scheduler
 from runs.submission.services import cancel_run, submit_run
 from runs.worker.worker import WorkerProcess

@@ -19,8 +19,9 @@ from decisions.foundation.database.repeat import repeat_after_conflict
 from decisions.identity.principals import Principal
 from runs.journal import writer
 from runs.lifecycle.changes import StepChange, Transition
-from runs.lifecycle.state_machine import lease_run, move
+from runs.lifecycle.state_machine import move
 from runs.models import Run, RunStatus, Slot, StepStatus
+from runs.queue.leases import lease_run
 from runs.submission.services import cancel_run
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.waiting import wait_until

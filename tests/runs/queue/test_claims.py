@@ -15,12 +15,13 @@ from django.test.utils import CaptureQueriesContext
 
 from decisions.foundation.infra import prepared_statements
 from decisions.identity.principals import Principal
-from runs.lifecycle.slots import ensure_slots
-from runs.lifecycle.state_machine import lease_run
+from runs.journal.reader import read_journal
+from runs.lifecycle.lease import Lease
 from runs.models import Run, RunEvent, Slot, Worker
 from runs.queue import dispatch_order as queue_order
 from runs.queue import leases
-from runs.queue.leases import Lease
+from runs.queue.leases import lease_run
+from runs.queue.slots import ensure_slots
 from runs.submission.services import cancel_run
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import register, take
@@ -355,7 +356,7 @@ def test_the_steps_of_a_run_that_was_claimed_before_are_read_once_it_is_locked(
         run = queue_order.next_run(worker, lock=True)
     assert run is not None
     assert "steps" in vars(run)["_prefetched_objects_cache"]
-    assert [step.name for step in leases.read_journal(run)] == ["do ok"]
+    assert [step.name for step in read_journal(run)] == ["do ok"]
     lease = take(worker)
     assert lease is not None
     assert leases.release_lease(lease, reason="test", active_ms=0)

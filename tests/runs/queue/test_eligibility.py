@@ -18,9 +18,8 @@ from django.apps import apps
 from django.db import connection, migrations, models
 
 from runs.models import Run
-from runs.queue import dispatch_order, wakeups
+from runs.queue import dispatch_order, wakeups, work_sharing
 from runs.task_templates.registry import get_template
-from runs.worker import work_sharing
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.worker_rows import fresh, must_take, register, take
 

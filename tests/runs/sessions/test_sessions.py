@@ -19,11 +19,11 @@ from decisions.identity.principals import Principal, admin_principal
 from decisions.models import AuditEntry
 from runners.browser_sessions import logged_in_until, read_state, save_state
 from runners.models import BrowserSession
-from runs.journal.lease_expiry import end_leases_of_worker
-from runs.lifecycle.session_lease import release_session
-from runs.lifecycle.state_machine import lease_run
 from runs.models import Run
 from runs.queries.runs import get_run
+from runs.queue.lease_expiry import end_leases_of_worker
+from runs.queue.leases import lease_run
+from runs.queue.session_lease import release_session
 from runs.sessions import services as sessions
 from runs.submission.services import cancel_run, submit_run
 from tests.support.runs.concurrent_calls import at_once

@@ -26,8 +26,8 @@ from runners.targets.local_folder import LocalFolder, set_local_folder
 from runners.targets.targets import TargetFields, create_target_row
 from runners.tools.registry import list_tools
 from runs.lifecycle.in_flight_calls import DirectCallOfRun
+from runs.lifecycle.lease import LeaseLost
 from runs.models import Run, RunStep
-from runs.queue.leases import LeaseLost
 from runs.submission.services import retry_run, submit_run
 from runs.task_templates.builtin.call_tools import CallTools
 from runs.task_templates.truncation import RESULT_BYTES

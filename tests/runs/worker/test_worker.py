@@ -19,10 +19,10 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.execution import engine
 from runs.execution.running_steps import RunningSteps
-from runs.journal import lease_expiry, writer
+from runs.journal import writer
+from runs.lifecycle.lease import Lease
 from runs.models import Run, RunStep, Slot, Worker
-from runs.queue import leases
-from runs.queue.leases import Lease
+from runs.queue import lease_expiry, leases
 from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.waiting import wait_until

@@ -25,7 +25,7 @@ from decisions.identity.principals import create_token, local_principal
 from decisions.audit.sealer import Sealer
 from runs.models import Run
 from runs.submission.services import submit_run
-from runs.lifecycle.slots import ensure_slots
+from runs.queue.slots import ensure_slots
 ensure_slots()
 principal = local_principal()
 inputs = {"do": ["ok", "ok"]}

@@ -31,13 +31,12 @@ from decisions.foundation.infra.ids import new_id
 from decisions.identity.principals import Principal, local_principal
 from runners.models import BrowserSession
 from runs.execution.suspension import suspend
-from runs.journal import lease_expiry, step_records, writer
-from runs.journal.claimed_steps import read_claimed_steps
+from runs.journal import step_records, writer
 from runs.journal.interruptions import NeedsAnswer, NeedsPerson
 from runs.lifecycle.changes import NewEvent, StepChange
+from runs.lifecycle.lease import Lease, LeaseLost
 from runs.models import RETRIABLE, Run, RunStatus, RunStep, StepStatus, Worker
-from runs.queue import leases
-from runs.queue.leases import Lease, LeaseLost
+from runs.queue import lease_expiry, leases
 from runs.submission import resume, services
 from runs.submission.answer import answer_run
 from tests.support.runs.worker_rows import register
@@ -136,7 +135,7 @@ class Actor:
             return False
         if not Worker.objects.filter(id=self._worker_id, lost_at__isnull=True).exists():
             self._worker_id = register(new_id("wrk_"))
-        lease = leases.claim_run(self._worker_id, read_claimed_steps)
+        lease = leases.claim_run(self._worker_id)
         if lease is None:
             return False
         self._leases.append(lease)
@@ -151,7 +150,7 @@ class Actor:
         lease = self._pop_lease()
         if lease is None:
             return False
-        rows = [row for row in lease.claimed.steps if row.status != StepStatus.SUCCEEDED]
+        rows = [row for row in lease.steps if row.status != StepStatus.SUCCEEDED]
         changes = [self._next_change(row) for row in rows[:2]]
         writer.write(lease, changes, active_ms=1, events=[NewEvent("tool.update", {})])
         self._leases.append(lease)  # left out where the lease was lost
@@ -171,7 +170,7 @@ class Actor:
         lease = self._pop_lease()
         if lease is None:
             return False
-        rows = [row for row in lease.claimed.steps if row.status != StepStatus.SUCCEEDED]
+        rows = [row for row in lease.steps if row.status != StepStatus.SUCCEEDED]
         changes = [
             StepChange(row.index, StepStatus.SUCCEEDED, [], output={"did": "ok"}) for row in rows
         ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from runs.lifecycle.lease import Lease
 from runs.models import Run, RunStep, Slot, Worker
 from runs.queue import leases
-from runs.queue.leases import ClaimedSteps, Lease
 
 
 def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:
@@ -18,8 +18,8 @@ def register(worker_id: str, *, process: str = "elsewhere:1:1:1") -> str:
 
 
 def take(worker_id: str) -> Lease | None:
-    """Claim the next run in dispatch order; the claim starts no step."""
-    return leases.claim_run(worker_id, lambda run: ClaimedSteps(leases.read_journal(run), []))
+    """Claim the next run in dispatch order."""
+    return leases.claim_run(worker_id)
 
 
 def must_take(worker_id: str) -> Lease:

@@ -17,13 +17,13 @@ from decisions.audit.record import AuditEvent, record_all
 from decisions.audit.sealer import Sealer
 from decisions.identity.principals import Principal, local_principal
 from runs.journal import writer
-from runs.journal.claimed_steps import read_claimed_steps
-from runs.lifecycle.slots import ensure_slots
+from runs.lifecycle.lease import Lease
 from runs.models import Run, RunStatus
 from runs.queries.run_lists import list_runs
 from runs.queries.run_search import RunFilters
 from runs.queries.runs import list_events
-from runs.queue.leases import Lease, claim_run
+from runs.queue.leases import claim_run
+from runs.queue.slots import ensure_slots
 from runs.scheduler.retention import delete_old_runs
 from runs.submission.services import submit_run
 from tests.trials.volume_trial.generator import EVENTS_OF_RUN, RARE, add_expired_runs
@@ -108,7 +108,7 @@ class Operations:
 
     def claim(self) -> None:
         """Claim the next run."""
-        lease = claim_run("volume", read_claimed_steps)
+        lease = claim_run("volume")
         if lease is None:
             raise RuntimeError("no run waits")
         self._leases.append(lease)

@@ -21,7 +21,6 @@ from django.test import override_settings
 
 from artifacts.storage.blob_lock import blob_lock
 from decisions.identity.principals import Principal
-from runs.lifecycle.slots import ensure_slots
 from runs.management.commands.scheduler import Command as Scheduler
 from runs.management.commands.worker import Command as Worker
 from runs.operations.backups import postgresql_dump
@@ -29,6 +28,7 @@ from runs.operations.health.checks import check_pooling
 from runs.operations.home import prepare
 from runs.operations.home.errors import BackupError, PoolingNotSet
 from runs.operations.home.pooling import pools_transactions
+from runs.queue.slots import ensure_slots
 from tests.faults.installation import use_database
 from tests.faults.invariants import broken_invariants
 from tests.services import PGBOUNCER, PgBouncerServer, pgbouncer_server

@@ -16,13 +16,13 @@ from django.db.models import F, Q
 from decisions.foundation.infra import prepared_statements
 from runners.tools.base import Effect
 from runs.journal import step_records
-from runs.journal.lease_expiry import MAX_TIMES_LOST
 from runs.lifecycle.changes import Plus, StepChange, Transition
+from runs.lifecycle.lease import Lease, LeaseLost
 from runs.lifecycle.transition import apply
 from runs.models import Run, RunStatus, RunStep, StepStatus, Worker
 from runs.queue import wakeups
 from runs.queue.eligibility import SERVED, served_versions
-from runs.queue.leases import ClaimedSteps, Lease, LeaseLost
+from runs.queue.lease_expiry import MAX_TIMES_LOST
 
 MAX_HELPERS = 8
 # Steps of a lost helper are repeated, so a helper takes none with the effect `once`.
@@ -53,7 +53,7 @@ def find_shared_run(worker_id: str) -> Lease | None:
     """
     params = {"worker": worker_id, "served": served_versions()}
     found = prepared_statements.fetch_rows(Run, _SHARED, params)
-    return Lease(found[0], worker_id, ClaimedSteps([], []), is_helper=True) if found else None
+    return Lease(found[0], worker_id, is_helper=True) if found else None
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def release_steps(worker_id: str, run_id: str | None = None) -> int:
 
 
 def _release_steps(run: Run, worker_id: str) -> int:
-    lease = Lease(run, worker_id, ClaimedSteps([], []), is_helper=True)
+    lease = Lease(run, worker_id, is_helper=True)
     try:
         with lock_run(lease):
             steps = list(

@@ -14,10 +14,11 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runs.journal import step_records, writer
+from runs.lifecycle.lease import Lease, LeaseLost
 from runs.models import Run, RunEvent, RunStep, Worker
-from runs.queue.leases import Lease, LeaseLost, release_lease
+from runs.queue import work_sharing
+from runs.queue.leases import release_lease
 from runs.submission.services import cancel_run
-from runs.worker import work_sharing
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.waiting import wait_until
 from tests.support.runs.worker_rows import error_of, fresh, must_take, register
@@ -120,7 +121,7 @@ def test_a_run_that_is_not_shared_stays_with_its_worker(
 
 
 def test_a_worker_does_not_share_its_own_run_or_a_run_without_pending_steps(submit: Submit) -> None:
-    submit("ok", shared=True)
+    submit("ok", "ok", shared=True)
     lease = must_take("w1")
     assert work_sharing.find_shared_run("w1") is None
     take_steps_as("w2", 5)
@@ -168,7 +169,7 @@ def test_a_late_write_of_a_lost_helper_is_refused(submit: Submit) -> None:
     with pytest.raises(LeaseLost), work_sharing.lock_run(share):
         work_sharing.check_ownership(share, [step_records.failed(steps[0], {"errorCode": "X"})])
     assert fresh(run_id).last_seq == before
-    assert RunStep.objects.get(run_id=run_id, index=0).status == "pending"
+    assert RunStep.objects.get(run_id=run_id, index=1).status == "pending"
 
 
 def test_a_step_that_loses_three_helpers_fails_and_the_others_succeed(
@@ -184,7 +185,7 @@ def test_a_step_that_loses_three_helpers_fails_and_the_others_succeed(
     worker.work()
     run = fresh(run_id)
     assert (run.status, run.done_steps) == ("partial_success", 2)
-    step = RunStep.objects.get(run=run, index=0)
+    step = RunStep.objects.get(run=run, index=1)
     assert error_of(step)["details"]["causeCode"] == "WORKER_LOST"
     check_events(run_id)
 
@@ -266,13 +267,13 @@ def test_a_helper_cannot_write_a_step_that_another_worker_was_given(
     submit: Submit, second_worker: WorkerProcess, in_background: Background, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
-    run_id = submit(f"until:{gate}", shared=True)
+    run_id = submit("ok", f"until:{gate}", shared=True)
     must_take("w1")
     helping = in_background(second_worker.work)
     wait_until(lambda: RunStep.objects.filter(owner="w2", status="started").exists())
-    RunStep.objects.filter(run_id=run_id).update(owner="w9")
+    RunStep.objects.filter(run_id=run_id, index=1).update(owner="w9")
     gate.touch()
     helping.join(60)
     assert not helping.is_alive()
-    step = RunStep.objects.get(run_id=run_id)
+    step = RunStep.objects.get(run_id=run_id, index=1)
     assert (step.status, step.owner, step.output) == ("started", "w9", None)

@@ -19,18 +19,20 @@ from decisions.foundation.infra import staleness
 from decisions.foundation.infra.processes import _identity
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from runs.journal.lease_expiry import (
+from runs.journal.reader import read_journal
+from runs.journal.writer import write
+from runs.lifecycle.changes import StepChange
+from runs.lifecycle.lease import Lease
+from runs.models import Run, RunEvent, RunStep, Slot, StepStatus, Worker
+from runs.queries.runs import get_run
+from runs.queue.lease_expiry import (
     MAX_TIMES_LOST,
     HeartbeatMonitor,
     end_leases_of_worker,
     end_stray_leases,
     free_stale_slots,
 )
-from runs.journal.writer import write
-from runs.lifecycle.changes import StepChange
-from runs.models import Run, RunEvent, RunStep, Slot, StepStatus, Worker
-from runs.queries.runs import get_run
-from runs.queue.leases import Lease, read_journal, release_lease
+from runs.queue.leases import release_lease
 from runs.submission.services import cancel_run
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import error_of, must_take, register, take, taken_slots

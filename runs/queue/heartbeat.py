@@ -1,7 +1,7 @@
 """A worker's heartbeat, and the checks that stop runs whose lease it no longer has.
 
 The heartbeat increments a counter in the worker's row every LEASE_BEAT_S. A scheduler that sees the
-counter unchanged for LEASE_LOST_S ends all leases of the worker (`runs.journal.lease_expiry`); a
+counter unchanged for LEASE_LOST_S ends all leases of the worker (`runs.queue.lease_expiry`); a
 worker that could not write for LEASE_GIVE_UP_S, which is shorter, stops its runs by itself before.
 """
 
@@ -11,9 +11,10 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal, Protocol
 
 from django.conf import settings
 from django.db import Error, close_old_connections, connection
@@ -24,13 +25,10 @@ from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.processes import mark_alive, process_identity
 from decisions.foundation.infra.repeating_thread import RepeatingThread
 from runners.invocation.event_loop import get_loop
-from runs.execution.engine import Execution
-from runs.journal import lease_expiry
 from runs.journal.writer import save_active_ms
+from runs.lifecycle.lease import Lease
 from runs.models import Run, RunStatus, Worker
-from runs.queue import leases
-from runs.queue.leases import Lease
-from runs.worker import work_sharing
+from runs.queue import lease_expiry, leases, work_sharing
 
 CHECK_S = 0.5  # between two checks of this worker's leases
 PING_S = 5.0  # an event loop that takes longer to answer gets no heartbeat
@@ -41,6 +39,21 @@ _BEAT = """
                WHERE lease_owner = runs_worker.id AND status = 'running')
 """
 log = logging.getLogger(__name__)
+
+
+class LeasedWork(Protocol):
+    """What a worker does under a lease (`runs.execution.engine.Execution`)."""
+
+    @property
+    def lease(self) -> Lease:
+        """The lease."""
+
+    @property
+    def active_ms(self) -> int:
+        """The run's running time in milliseconds, that of earlier leases included."""
+
+    def interrupt(self, reason: Literal["canceled", "lost"]) -> None:
+        """Stop at the next checkpoint. Safe from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +83,7 @@ class Heartbeat:
         self,
         worker_id: str,
         *,
-        executions: Callable[[], list[Execution]],
+        executions: Callable[[], Sequence[LeasedWork]],
         stopping: threading.Event,
         renamed: Callable[[str], None],
     ) -> None:
@@ -131,11 +144,11 @@ class Heartbeat:
         if not executions:
             return
         close_old_connections()
-        runs = Run.objects.filter(id__in=[execution.run.id for execution in executions])
+        runs = Run.objects.filter(id__in=[execution.lease.run.id for execution in executions])
         rows = {row[0]: row[1:] for row in runs.values_list("id", "status", "epoch")}
         for execution in executions:
             lease = execution.lease
-            status, epoch = rows.get(execution.run.id, ("canceled", -1))
+            status, epoch = rows.get(execution.lease.run.id, ("canceled", -1))
             if status == RunStatus.CANCELED:
                 execution.interrupt("canceled")
             elif epoch != lease.epoch or (lease.is_helper and status != RunStatus.RUNNING):

@@ -25,14 +25,16 @@ from runs.journal.outcome import (
     masked_conclusion,
     unfinished_ending,
 )
+from runs.journal.reader import read_journal
 from runs.journal.step_records import step_view
 from runs.journal.writer import Ending, end_run
 from runs.lifecycle.changes import Plus, Transition
 from runs.lifecycle.in_flight_calls import WORKER_LOST
-from runs.lifecycle.slots import release_slot
+from runs.lifecycle.lease import Lease
 from runs.lifecycle.state_machine import InvalidTransition
 from runs.models import Run, RunStatus, Slot, StepStatus, Worker
-from runs.queue.leases import Lease, end_lease, read_journal
+from runs.queue.leases import end_lease
+from runs.queue.slots import release_slot
 from runs.task_templates.registry import get_template
 
 # A run whose lease expired this often since a step ended may be what kills its workers: it fails.
