@@ -20,7 +20,7 @@ FUNCTION_LINES = 60
 
 # The files with `except Exception`, and why a narrower exception would not do.
 BROAD_EXCEPTS: dict[str, str] = {
-    "decisions/audit/sealer.py": "the last handler of a pass: log the error, seal the other rows",
+    "decisions/foundation/infra/repeating_thread.py": "the last handler: log it, repeat",
     "config/celery.py": "any error of reading an item that is no message: log it, drop the item",
     "config/health.py": "any exception of a driver means that the part is unavailable",
     "decisions/rest_base/view.py": "the last handler of a view: log the error, return an error id",
@@ -32,7 +32,6 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runners/browser/pool/runtime.py": "after any error the browser counts as unresponsive",
     "runners/docker_runner/app.py": "the last handler of a call: log the error, return an error id",
     "runs/events/notify.py": "the last handler of a thread: log the error, send the later messages",
-    "runs/operations/health/publisher.py": "the last handler of a thread: log the error, retry",
     "runs/journal/reader.py": "raised again under the lease, where it fails only this run",
     "runs/queue/lease_expiry.py": "log the error: the run fails anyway, without its results",
     "runs/streaming/hub.py": "the last handler of a loop: log the error, start the loop again",
@@ -40,11 +39,9 @@ BROAD_EXCEPTS: dict[str, str] = {
     "runs/live/broadcaster.py": "the last handler of a page: log the error, close the others",
     "runs/queue/wakeups.py": "any broker failure: workers look for runs without wake-ups",
     "runs/scheduler/jobs.py": "the last handler of a job: log the error, run the other jobs",
-    "runs/scheduler/waiting_emails.py": "the last handler of a thread: log the error, retry",
     "runs/execution/running_steps.py": "passed to the waiting caller, and raised again",
     "runs/webhooks/deliverer.py": "a bug counts as an attempt, else it is retried forever",
     "runs/worker/receiver.py": "any failure of the broker or its client: log it, start again",
-    "runs/queue/heartbeat.py": "the last handler of a thread: log the error, send the next one",
     "runs/worker/worker.py": "the last handler of the engine: log the error, fail the run",
 }
 LOOSE_MODULES = 13
