@@ -44,7 +44,6 @@ def open_workspace(
     caller: Caller,
     target_id: str | None = None,
     *,
-    offered: tuple[str, ...] | None = None,
     tool: str = "",
 ) -> ProjectWorkspace:
     """Return the workspace of a call.
@@ -53,7 +52,6 @@ def open_workspace(
     names, else the default target of the caller's workspace or tenant, else the local folder.
 
     Args:
-        offered: names of the tools that the caller's transport offers; None: all usable tools.
         tool: the tool to be called; `get_runtime_info` reports an invalid policy file.
 
     Raises:
@@ -62,7 +60,7 @@ def open_workspace(
         PolicyViolation: The policy file in its root is invalid.
     """
     target = find_target(caller, target_id)
-    return open_target(caller, target, offered=offered, developer_target=None, tool=tool)
+    return open_target(caller, target, developer_target=None, tool=tool)
 
 
 def open_target(

@@ -4,7 +4,7 @@ need them, and deleted after the last of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,9 +33,9 @@ class Secrets:
         """Return the secrets for a step; none after `last_step`."""
         return self.values if index <= self.last_step else {}
 
-    def masker(self, *more: str, url_credentials: Iterable[str] = ()) -> Masker:
+    def masker(self, *more: str) -> Masker:
         """Return a masker of the secret values, and of `more`, for everything the run writes."""
-        return Masker([*self.values.values(), *more], url_credentials=url_credentials)
+        return Masker([*self.values.values(), *more])
 
 
 def split_secrets(

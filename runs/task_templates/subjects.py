@@ -30,10 +30,10 @@ def subject_line(*parts: str) -> str:
     return shorten(redact(line), SUBJECT_MAX)
 
 
-def first_words(text: str, length: int = WORDS_MAX) -> str:
+def first_words(text: str) -> str:
     """Return the beginning of a text on one line, its URLs as `place_of` writes them."""
-    begin = text[: 4 * length]
-    return shorten(redact(_URL.sub(lambda found: place_of(found[0]), begin)), length)
+    begin = text[: 4 * WORDS_MAX]
+    return shorten(redact(_URL.sub(lambda found: place_of(found[0]), begin)), WORDS_MAX)
 
 
 def place_of(url: str) -> str:

@@ -334,7 +334,7 @@ class Interactor:
         try:
             await self.tab.perform(typing, seconds=self.seconds_left(TYPE_SECONDS))
         except TimeoutError:
-            raise _hangs(effect="unknown") from None
+            raise _hangs() from None
         except NavigatedAway as away:
             raise _navigated("unknown" if away.has_started else "none") from None
         shown = (await self.run("shownValue"))["value"]
@@ -395,9 +395,9 @@ def _moved_away() -> ElementNotFound:
     )
 
 
-def _hangs(*, effect: str) -> NavigationTimeout:
+def _hangs() -> NavigationTimeout:
     return NavigationTimeout(
-        "The page did not answer: its script hangs.", details={"effect": effect}
+        "The page did not answer: its script hangs.", details={"effect": "unknown"}
     )
 
 
@@ -414,7 +414,7 @@ def effect_unknown() -> Any:
     try:
         yield
     except TimeoutError:
-        raise _hangs(effect="unknown") from None
+        raise _hangs() from None
     except (NavigationTimeout, PageCrashed) as failure:
         failure.details["effect"] = "unknown"
         raise

@@ -20,10 +20,9 @@ from runners.browser.pool.chromium import Chromium, find_chromium, launch_args, 
 from runners.browser.pool.driver import browser_environment, start_driver
 from runners.browser.pool.fallback_font import write_fontconfig
 from runners.browser.pool.temp_home import BrowserHome, sweep_homes
-from runners.browser.session.session import PUBLIC_ONLY, OpenBrowserSession
+from runners.browser.session.session import OpenBrowserSession
 from runners.browser.tracing.trace import TraceFolder
 from runners.errors import PageCrashed
-from runners.network.egress import EgressPolicy
 from runners.trust import TrustLevel
 
 if TYPE_CHECKING:
@@ -40,10 +39,8 @@ CLOSE_SECONDS = 5.0
 class BrowserRuntime:
     """The process's browser and its Playwright driver; it opens sessions."""
 
-    def __init__(
-        self, chromium: Callable[[], Chromium] = find_chromium, egress: EgressPolicy = PUBLIC_ONLY
-    ) -> None:
-        self._find, self._egress = chromium, egress
+    def __init__(self, chromium: Callable[[], Chromium] = find_chromium) -> None:
+        self._find = chromium
         self._lock = asyncio.Lock()
         self._home: BrowserHome | None = None
         self._driver: Playwright | None = None
@@ -70,7 +67,6 @@ class BrowserRuntime:
             run_id=run_id,
             trust=trust,
             max_tabs=max_tabs,
-            egress=self._egress,
             storage=storage,
             traces=self._traces,
         )

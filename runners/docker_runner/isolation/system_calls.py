@@ -52,9 +52,9 @@ _MACHINES = {
 }
 
 
-def filter_of_calls(machine: str = platform.machine()) -> bytes | None:
+def filter_of_calls() -> bytes | None:
     """Return the filter as the kernel reads it; None: none was written for this kind of machine."""
-    known = _MACHINES.get(machine)
+    known = _MACHINES.get(platform.machine())
     if known is None:
         return None
     return b"".join(struct.pack("=HBBI", *one) for one in _instructions(known))

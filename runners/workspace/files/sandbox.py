@@ -151,18 +151,6 @@ class Sandbox:
         finally:
             os.close(found)
 
-    def walk(self, path: str, *, globs: Sequence[str] = ()) -> Iterator[tuple[str, bool]]:
-        """Yield (path relative to the folder, whether it is a folder) for all below it, sorted.
-
-        With globs, only paths that one of them matches.
-        """
-        found = self.find(path, globs=globs)
-        folders = set(found.folders)
-        yield from (
-            (path_below, path_below in folders)
-            for path_below in sorted(found.files + found.folders)
-        )
-
     def find(self, path: str, *, globs: Sequence[str] = (), deadline: float | None = None) -> Found:
         """Return the files and folders below a folder, relative to it, unordered.
 

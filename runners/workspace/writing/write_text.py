@@ -74,15 +74,13 @@ class WriteResult:
     bytes_written: int
 
 
-def preview_text(
-    workspace: ProjectWorkspace, path: str, content: str, *, mode: str = "overwrite"
-) -> list[Hunk]:
-    """Return what a write would change, and record the preview.
+def preview_text(workspace: ProjectWorkspace, path: str, content: str) -> list[Hunk]:
+    """Return what an overwrite would change, and record the preview.
 
     Raises:
         WorkspaceFailed: As `write_text`, except for conflicts.
     """
-    preview = compute_preview(workspace, path, content, mode=mode)
+    preview = compute_preview(workspace, path, content)
     preview.record()
     return preview.hunks
 

@@ -29,11 +29,11 @@ class PostedInputs:
         value: the inputs, which the template has not validated.
     """
 
-    def __init__(self, shape: Shape, post: Mapping[str, str], key: str = "inputs") -> None:
+    def __init__(self, shape: Shape, post: Mapping[str, str]) -> None:
         self._post = post
         self.errors: dict[str, str] = {}
         self.texts: dict[str, str] = {}
-        value = self._read(shape, key)
+        value = self._read(shape, "inputs")
         self.value: dict[str, Any] = {} if value is _MISSING else value
 
     def _read(self, shape: Shape, key: str) -> Any:

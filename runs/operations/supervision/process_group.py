@@ -107,12 +107,12 @@ class ProcessGroup:
             return False
         return True
 
-    def kill(self, *, patience_s: float = 1.5) -> None:
+    def kill(self) -> None:
         """Kill the service and all its remaining processes; delete its temporary files."""
         if self.poll() is None:
             send_signal(os.kill, self.pid, signal.SIGKILL)
             self._process.wait()
-        kill_marked(self._mark, patience_s=patience_s)
+        kill_marked(self._mark, patience_s=1.5)
         if self.has_guard():
             send_signal(os.killpg, self.pid, signal.SIGKILL)
         if self._guard is not None:
