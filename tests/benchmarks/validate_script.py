@@ -52,8 +52,7 @@ def _ms(call: Callable[[], object]) -> float:
 
 def _check(game: ProjectWorkspace, text: str) -> None:
     with Sandbox(game.root, game.policy.forbidden) as sandbox:
-        for finding in check_script(text, Project(sandbox)):
-            finding.as_dict("ZH")
+        check_script(text, Project(sandbox), "ZH")
 
 
 def main() -> None:

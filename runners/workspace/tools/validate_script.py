@@ -90,11 +90,9 @@ def _validate(args: ValidateScript, workspace: ProjectWorkspace, deadline: float
         text = _text(args, sandbox, min(SCENE_BYTES, policy.max_read_bytes))
         own_name = sandbox.normalize_path(args.path) if args.path else None
         draft = "" if args.path else text
-        found = check_script(text, Project(sandbox, own_name, deadline, draft=draft))
-    return {
-        "valid": all(one.kind == "style" for one in found),
-        "diagnostics": [one.as_dict(policy.language) for one in found],
-    }
+        project = Project(sandbox, own_name, deadline, draft=draft)
+        found = check_script(text, project, policy.language)
+    return {"valid": all(one["kind"] == "style" for one in found), "diagnostics": found}
 
 
 def _text(args: ValidateScript, sandbox: Sandbox, limit: int) -> str:

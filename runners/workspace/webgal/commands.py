@@ -7,14 +7,13 @@ an error.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText, truncated
 from runners.workspace.webgal.nearest import MAX_COMPARED_LENGTH, closest, fold_all
 from runners.workspace.webgal.parser import COMMANDS, NEWER_COMMANDS, Statement
 from runners.workspace.webgal.project import Project
+from runners.workspace.webgal.script import Script
 
 _WORD = re.compile(r"[a-z][A-Za-z0-9_]*")
 _MIXED = re.compile(r"[A-Za-z][A-Za-z0-9_]*[A-Z][A-Za-z0-9_]*")
@@ -23,21 +22,16 @@ _WORD_AND_WIDE_COLON = re.compile(rf"({'|'.join(COMMANDS)})：")
 LONG_WORD = 8  # letters; a word of this length is unlikely to be a name similar to a command
 
 
-def check_commands(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
-    """Yield diagnostics for misspelled commands."""
-    uses = Counter(statement.word for statement in statements if statement.head is not None)
-    for statement in statements:
-        if statement.command != "say" or statement.head == "say":
-            continue
-        found = _check_wide_colon(statement)
-        if not found:
-            found = (
-                _check_text(statement)
-                if statement.head is None
-                else _check_head(statement, uses, project)
-            )
-        if found:
-            yield found
+def check_word(statement: Statement, script: Script, project: Project) -> Diagnostic | None:
+    """Return the diagnostic of a `say` that was probably meant to be another command, or None."""
+    if statement.head == "say":
+        return None
+    found = _check_wide_colon(statement)
+    if found:
+        return found
+    if statement.head is None:
+        return _check_text(statement)
+    return _check_head(statement, script, project)
 
 
 def _check_wide_colon(statement: Statement) -> Diagnostic | None:
@@ -59,7 +53,7 @@ def _check_text(statement: Statement) -> Diagnostic | None:
     return _unknown(statement, DiagnosticText("meant", {"near": nearest}))
 
 
-def _check_head(statement: Statement, uses: Counter[str], project: Project) -> Diagnostic | None:
+def _check_head(statement: Statement, script: Script, project: Project) -> Diagnostic | None:
     word = statement.word
     if word in NEWER_COMMANDS:
         return None
@@ -73,7 +67,7 @@ def _check_head(statement: Statement, uses: Counter[str], project: Project) -> D
     nearest, distance = nearest_command(word)
     if _is_meant(word, distance):
         return _unknown(statement, DiagnosticText("meant", {"near": nearest}))
-    if uses[word] + project.count_uses_in_other_scenes(word) > 1:
+    if script.word_uses[word] + project.count_uses_in_other_scenes(word) > 1:
         return None
     return _unknown(
         statement, DiagnosticText("nearest", {"word": truncated(word), "near": nearest})

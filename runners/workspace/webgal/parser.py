@@ -8,7 +8,7 @@ the quirks. Every text is accepted; `checks` reports what is wrong with a statem
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 COMMANDS = frozenset(
@@ -130,19 +130,18 @@ def parse(text: str) -> list[Statement]:
     return list(statements(text)) or [_statement(1, 1, "")]
 
 
-def statements(text: str) -> Iterator[Statement]:
-    """Yield the statements of a scene in order."""
+def statements(text: str, beginning: str = "") -> Iterator[Statement]:
+    """Yield the statements of a scene in order, only those with this beginning."""
     for first, last, line in _joined_lines(text):
-        yield _statement(first, last, line)
+        if line.startswith(beginning):
+            yield _statement(first, last, line)
 
 
-def split_options(content: str) -> list[Option]:
-    """Return the choices in the content of `choose`; a missing target is empty."""
-    options = []
+def split_options(content: str) -> Iterator[Option]:
+    """Yield the choices in the content of `choose`; a missing target is empty."""
     for choice in _OPTION.split(content):
         parts = _TARGET.split(choice)
-        options.append(Option(parts[0], parts[1] if len(parts) > 1 else ""))
-    return options
+        yield Option(parts[0], parts[1] if len(parts) > 1 else "")
 
 
 def split_lines(text: str) -> list[str]:
@@ -150,13 +149,12 @@ def split_lines(text: str) -> list[str]:
     return text.replace("\r", "").split("\n")
 
 
-def dropped_line(text: str) -> int | None:
-    """Return the first line of a statement that the engine drops, or None.
+def dropped_line(lines: Sequence[str]) -> int | None:
+    """Return the number of the first line of a statement that the engine drops, or None.
 
     A backslash at the end of a line joins the next line to it. At the end of the last line there is
     nothing to join, and the parser drops the statement.
     """
-    lines = split_lines(text)
     if not lines[-1].endswith("\\"):
         return None
     first = len(lines)
@@ -185,11 +183,11 @@ def _joined_lines(text: str) -> Iterator[tuple[int, int, str]]:
             joined = ""
 
 
-def _is_joined_to_next(lines: list[str], index: int) -> bool:
+def _is_joined_to_next(lines: Sequence[str], index: int) -> bool:
     return lines[index].endswith("\\") or _is_continued(lines, index)
 
 
-def _is_continued(lines: list[str], index: int) -> bool:
+def _is_continued(lines: Sequence[str], index: int) -> bool:
     return index + 1 < len(lines) and is_continuation(lines[index + 1])
 
 

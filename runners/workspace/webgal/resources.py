@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText, truncated
 from runners.workspace.webgal.nearest import closest, fold, fold_all
@@ -35,11 +34,9 @@ _KIND_BY_COMMAND = {
 MAX_COMPARED = 100_000  # comparisons of names for the hints of one check; then hints are generic
 
 
-class FileReference(NamedTuple):
-    """A file that a statement refers to: its kind (of FOLDERS) and the path from that folder."""
-
-    kind: str
-    name: str
+# A file that a statement refers to: its kind (of FOLDERS) and the path from that folder. A plain
+# tuple, which garbage collections skip: a script may have many.
+FileReference = tuple[str, str]
 
 
 def file_references(statement: Statement) -> Iterator[FileReference]:
@@ -60,37 +57,12 @@ def _references(kind: str, raw: str) -> Iterator[FileReference]:
     name = raw.strip(BLANKS)
     if name in ("", "none") or is_dynamic(name) or "http://" in name or "https://" in name:
         return
-    yield FileReference(kind, name)
+    yield kind, name
 
 
 def is_dynamic(name: str) -> bool:
     """Return whether a variable (`{name}`) or an escape determines the name at runtime."""
     return "\\" in name or ("{" in name and "}" in name)
-
-
-def check_resources(statements: Sequence[Statement], project: Project) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for every reference to a file that does not exist."""
-    hints = _Hints(project)
-    exists: dict[FileReference, bool] = {}
-    for statement in statements:
-        for reference in file_references(statement):
-            if reference not in exists:
-                exists[reference] = _exists(reference, project)
-            if not exists[reference]:
-                path = truncated(f"{FOLDERS[reference.kind][0]}/{reference.name}")
-                message = DiagnosticText(
-                    "no_file", {"kind": DiagnosticText(reference.kind), "path": path}
-                )
-                yield Diagnostic(statement.line, "resource", message, hints.of(reference))
-
-
-def _exists(reference: FileReference, project: Project) -> bool:
-    for folder in FOLDERS[reference.kind]:
-        for name in (reference.name, reference.name.partition("?")[0]):
-            resolved_folder, path = _resolve(folder, name)
-            if path in project.files_in(resolved_folder):
-                return True
-    return False
 
 
 def _resolve(folder: str, name: str) -> tuple[str, str]:
@@ -102,35 +74,53 @@ def _resolve(folder: str, name: str) -> tuple[str, str]:
     return f"{parts[0]}/{parts[1]}", parts[2]
 
 
-class _Hints:
-    """The hints for missing files; each name is compared only once."""
+class ResourceCheck:
+    """Checks the files that a script's statements refer to; each name is compared only once."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._comparisons_left = MAX_COMPARED
-        self._known: dict[FileReference, DiagnosticText] = {}
+        self._exists: dict[FileReference, bool] = {}
+        self._hints: dict[FileReference, DiagnosticText] = {}
         self._files: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
 
-    def of(self, reference: FileReference) -> DiagnosticText:
-        if reference not in self._known:
-            near = self._nearest(reference)
-            self._known[reference] = (
-                DiagnosticText("near_file", {"near": near}) if near else DiagnosticText("any_file")
-            )
-        return self._known[reference]
+    def check(self, statement: Statement) -> Iterator[Diagnostic]:
+        """Yield a diagnostic for every reference to a file that does not exist."""
+        for reference in file_references(statement):
+            if reference not in self._exists:
+                self._exists[reference] = self._is_file(*reference)
+            if not self._exists[reference]:
+                if reference not in self._hints:
+                    self._hints[reference] = self._hint(*reference)
+                kind, name = reference
+                path = truncated(f"{FOLDERS[kind][0]}/{name}")
+                message = DiagnosticText("no_file", {"kind": DiagnosticText(kind), "path": path})
+                yield Diagnostic(statement.line, "resource", message, self._hints[reference])
 
-    def _nearest(self, reference: FileReference) -> str | None:
+    def _is_file(self, kind: str, name: str) -> bool:
+        for folder in FOLDERS[kind]:
+            for candidate in (name, name.partition("?")[0]):
+                resolved_folder, path = _resolve(folder, candidate)
+                if path in self._project.files_in(resolved_folder):
+                    return True
+        return False
+
+    def _hint(self, kind: str, name: str) -> DiagnosticText:
+        near = self._nearest(kind, name)
+        return DiagnosticText("near_file", {"near": near}) if near else DiagnosticText("any_file")
+
+    def _nearest(self, kind: str, name: str) -> str | None:
         """Return a file of the same name with another case, folder or format, else the closest."""
-        if reference.kind not in self._files:
-            self._files[reference.kind] = self._files_of(reference.kind)
-        files, stems = self._files[reference.kind]
-        same_stem = stems.get(fold(_stem(reference.name)))
+        if kind not in self._files:
+            self._files[kind] = self._files_of(kind)
+        files, stems = self._files[kind]
+        same_stem = stems.get(fold(_stem(name)))
         if same_stem:
             return same_stem
         if self._comparisons_left <= 0:
             return None
         self._comparisons_left -= len(files) + 1
-        near = closest(reference.name, files, max_edits=max(1, len(reference.name) // 3))
+        near = closest(name, files, max_edits=max(1, len(name) // 3))
         return near and near[0]
 
     def _files_of(self, kind: str) -> tuple[dict[str, str], dict[str, str]]:

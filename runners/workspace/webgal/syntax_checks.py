@@ -8,32 +8,23 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText
-from runners.workspace.webgal.parser import Statement, dropped_line, split_lines
+from runners.workspace.webgal.parser import Statement
 
 _JSON_CONTENT = frozenset({"setTransform", "setTempAnimation"})
 _JSON_ARGUMENT = frozenset({"changeBg", "changeFigure"})
+JSON_COMMANDS = _JSON_CONTENT | _JSON_ARGUMENT
 # A variable, which the engine replaces by its value before it parses the JSON.
 _VARIABLE = re.compile(r"\{(?:[^\W\d]|\$)[\w.$]*\}")
 
 
-def check_syntax(text: str, statements: Sequence[Statement]) -> Iterator[Diagnostic]:
-    """Yield diagnostics for a missing `;` (S4 §8), invalid JSON, and dropped statements."""
-    lines = split_lines(text)
-    for statement in statements:
-        if not statement.is_ended:
-            yield from _check_end(statement, lines)
-        if statement.command in _JSON_CONTENT or statement.command in _JSON_ARGUMENT:
-            yield from _check_json(statement)
-    dropped = dropped_line(text)
-    if dropped is not None:
-        yield Diagnostic(dropped, "syntax", DiagnosticText("lost"), DiagnosticText("no_backslash"))
-
-
-def _check_end(statement: Statement, lines: Sequence[str]) -> Iterator[Diagnostic]:
-    """Yield the diagnostic of a statement without `;`.
+def check_end(statement: Statement, lines: Sequence[str]) -> Iterator[Diagnostic]:
+    """Yield the diagnostic of a statement that does not end with `;` (S4 §8).
 
     A statement whose only `;` are escaped is accepted: the engine ends it with its line, and the
     author has shown that the `;` in it are text.
+
+    Args:
+        lines: of the script.
     """
     wide = lines[statement.last_line - 1].rstrip().endswith("；")
     is_escaped = any("\\;" in line for line in lines[statement.line - 1 : statement.last_line])
@@ -42,7 +33,8 @@ def _check_end(statement: Statement, lines: Sequence[str]) -> Iterator[Diagnosti
         yield Diagnostic(statement.last_line, "syntax", DiagnosticText("no_end"), hint)
 
 
-def _check_json(statement: Statement) -> Iterator[Diagnostic]:
+def check_json(statement: Statement) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of a statement of JSON_COMMANDS whose JSON is invalid."""
     is_bare = statement.head is None  # then the content is the command's own name
     values = (
         [(statement.command, statement.content)]

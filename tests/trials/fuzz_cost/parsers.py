@@ -164,7 +164,8 @@ _DEFS = {
 
 def _script(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        check_script(text, Project(Sandbox(Path(folder), ()), deadline=time.monotonic() + 60))
+        project = Project(Sandbox(Path(folder), ()), deadline=time.monotonic() + 60)
+        check_script(text, project, "EN")
 
 
 def _bundle(text: str) -> None:

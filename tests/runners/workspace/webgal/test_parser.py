@@ -8,7 +8,13 @@ import math
 
 import pytest
 
-from runners.workspace.webgal.parser import Option, dropped_line, parse, split_options
+from runners.workspace.webgal.parser import (
+    Option,
+    dropped_line,
+    parse,
+    split_lines,
+    split_options,
+)
 from tests.support.workspace.webgal_official import EXPECTED, comparable, corpus, is_placeholder
 
 SCENES = corpus()
@@ -76,7 +82,7 @@ def test_a_statement_records_whether_a_semicolon_ends_it() -> None:
     ],
 )
 def test_a_statement_that_the_engine_drops_is_found(text: str, line: int | None) -> None:
-    assert dropped_line(text) == line
+    assert dropped_line(split_lines(text)) == line
 
 
 @pytest.mark.parametrize(
@@ -105,7 +111,7 @@ def test_an_argument_has_the_same_value_as_in_the_engine(text: str, value: float
 
 
 def test_options_split_at_unescaped_bars_and_colons() -> None:
-    assert split_options(r"a\|b:c|(x)->d\:e:f|g") == [
+    assert list(split_options(r"a\|b:c|(x)->d\:e:f|g")) == [
         Option(r"a\|b", "c"),
         Option(r"(x)->d\:e", "f"),
         Option("g", ""),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,9 @@ from runners.workspace.errors import (
     ToolDisabled,
 )
 from runners.workspace.tools.validate_script import REQUEST, RESPONSE
+from runners.workspace.webgal import script
 from runners.workspace.webgal.checks import MAX_DIAGNOSTICS, MAX_LINES
+from runners.workspace.webgal.parser import Statement, statements
 from runners.workspace.webgal.project import SCENE_BYTES
 from runners.workspace.workspace import ProjectWorkspace
 from tests.support.workspace.webgal import diagnostics, sample_game
@@ -198,6 +202,21 @@ def test_style_warnings_over_the_limit_are_counted(game: ProjectWorkspace) -> No
     answer = check(game, content="a; \n" * (MAX_DIAGNOSTICS + 5))
     assert (answer["valid"], len(answer["diagnostics"])) == (True, MAX_DIAGNOSTICS + 1)
     assert answer["diagnostics"][-1]["message"] == "5 more style diagnostics are not listed"
+
+
+def test_a_check_keeps_no_statements(
+    game: ProjectWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[int] = []
+
+    def counted(text: str, beginning: str = "") -> Iterator[Statement]:
+        yield from statements(text, beginning)
+        kept.append(sum(isinstance(one, Statement) for one in gc.get_objects()))
+
+    monkeypatch.setattr(script, "statements", counted)
+    check(game, content=" speaker:x;\n choose:a:b;\nlabel:b;\na;\n -next;\n" * 50)
+    assert kept
+    assert max(kept) < 5
 
 
 def test_without_a_workspace_the_tool_is_disabled() -> None:
