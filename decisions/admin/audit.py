@@ -23,6 +23,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import actor_of
+from decisions.admin.columns import column
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.bundle import file_headers, in_batches
@@ -206,15 +207,15 @@ class AuditEntryAdmin(ReadOnlyAdmin):
             return queryset.filter(action=term), False
         return queryset.filter(resource_id=term), False
 
-    @admin.display(description=_("When"))
-    def display_time(self, entry: AuditEntry) -> SafeString:
-        """Return the time relative to now."""
-        return moment(entry.created_at) if entry.created_at else _UNREADABLE
-
-    @admin.display(description=_("Exact time"))
-    def display_exact_time(self, entry: AuditEntry) -> str:
-        """Return the time with microseconds."""
-        return f"{entry.created_at:%Y-%m-%d %H:%M:%S.%f} UTC" if entry.created_at else _UNREADABLE
+    display_time = column(
+        _("When"), lambda entry: moment(entry.created_at) if entry.created_at else _UNREADABLE
+    )
+    display_exact_time = column(
+        _("Exact time"),
+        lambda entry: (
+            f"{entry.created_at:%Y-%m-%d %H:%M:%S.%f} UTC" if entry.created_at else _UNREADABLE
+        ),
+    )
 
     @admin.display(description=_("Action"))
     def display_action(self, entry: AuditEntry) -> SafeString:
@@ -230,24 +231,22 @@ class AuditEntryAdmin(ReadOnlyAdmin):
             return format_html("{} {}", word(kind), link_to(kind, name))
         return code(entry.actor)
 
-    @admin.display(description=_("Resource"))
-    def display_resource(self, entry: AuditEntry) -> SafeString:
-        """Return the resource's type and id, as a link where it has a page."""
-        return format_html(
+    display_resource = column(
+        _("Resource"),
+        lambda entry: format_html(
             "{} {}", word(entry.resource_type), link_about(entry.resource_type, entry.resource_id)
-        )
-
-    @admin.display(description=_("Metadata"))
-    def display_metadata_line(self, entry: AuditEntry) -> SafeString:
-        """Return the metadata on one line."""
-        return format_html(
+        ),
+    )
+    display_metadata_line = column(
+        _("Metadata"),
+        lambda entry: format_html(
             '<span class="cty-dim cty-clip" lang="en">{}</span>', one_line(entry.metadata, 110)
-        )
-
-    @admin.display(description=_("Metadata"))
-    def display_metadata(self, entry: AuditEntry) -> SafeString:
-        """Return the complete metadata as JSON."""
-        return format_html('<pre class="cty-pre">{}</pre>', pretty_json(entry.metadata))
+        ),
+    )
+    display_metadata = column(
+        _("Metadata"),
+        lambda entry: format_html('<pre class="cty-pre">{}</pre>', pretty_json(entry.metadata)),
+    )
 
     @admin.display(description=_("MAC"))
     def display_mac_check(self, entry: AuditEntry) -> SafeString:
@@ -266,7 +265,4 @@ class AuditEntryAdmin(ReadOnlyAdmin):
             )
         return format_html('<span class="cty-num">{}</span>', f"{position:,}")
 
-    @admin.display(description=_("Hash"))
-    def display_hash(self, entry: AuditEntry) -> SafeString:
-        """Return the hash of the row's seal."""
-        return code(getattr(entry, "seal_hash", None) or "–")
+    display_hash = column(_("Hash"), lambda entry: code(getattr(entry, "seal_hash", None) or "–"))

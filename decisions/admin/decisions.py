@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 
 from decisions.admin.acting import actor_of
+from decisions.admin.columns import column
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.authorization.confirmations import ANSWERS, MAY_DECIDE, RENEW, decide
@@ -253,10 +254,7 @@ class DecisionAdmin(ReadOnlyAdmin):
         parts = [part(request, decision) for part in decision_parts]
         return {**_page_context(decision), "decision_parts": parts}
 
-    @admin.display(description=_("Confirmation"))
-    def display_confirmation(self, decision: Decision) -> SafeString:
-        """Return the status of the confirmation."""
-        return state_pill(decision)
+    display_confirmation = column(_("Confirmation"), lambda decision: state_pill(decision))
 
     @admin.display(description=_("Call or message"))
     def display_subject(self, decision: Decision) -> SafeString:
@@ -300,10 +298,7 @@ class DecisionAdmin(ReadOnlyAdmin):
             return "–"
         return time_left(confirmation)
 
-    @admin.display(description=_("Requested"))
-    def display_created_at(self, decision: Decision) -> SafeString:
-        """Return when the call was decided."""
-        return moment(decision.created_at)
+    display_created_at = column(_("Requested"), lambda decision: moment(decision.created_at))
 
 
 def state_pill(decision: Decision) -> SafeString:

@@ -12,10 +12,10 @@ from django.contrib import admin
 from django.contrib.auth import get_permission_codename
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import actor_of
+from decisions.admin.columns import column
 from decisions.admin.filters import workspace_label
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.admin.user_memory import record_links, state_table
@@ -95,15 +95,8 @@ class TenantAdmin(AddOnlyAdmin):
         workspace = ensure_workspace()
         return row.id, workspace.tenant_id, workspace.id
 
-    @admin.display(description=_("Id"))
-    def display_id(self, tenant: Tenant) -> SafeString:
-        """Return the id."""
-        return code(tenant.id)
-
-    @admin.display(description=_("Created"))
-    def display_created_at(self, tenant: Tenant) -> SafeString:
-        """Return when the row was created."""
-        return moment(tenant.created_at)
+    display_id = column(_("Id"), lambda tenant: code(tenant.id))
+    display_created_at = column(_("Created"), lambda tenant: moment(tenant.created_at))
 
 
 @admin.register(Workspace)
@@ -123,20 +116,12 @@ class WorkspaceAdmin(AddOnlyAdmin):
         """Return the workspace's id, its tenant's id and its id again."""
         return row.id, row.tenant_id, row.id
 
-    @admin.display(description=_("Tenant"))
-    def display_tenant(self, workspace: Workspace) -> SafeString:
-        """Return the tenant as a link."""
-        return link_to("tenant", workspace.tenant_id, label=workspace.tenant.name)
-
-    @admin.display(description=_("Id"))
-    def display_id(self, workspace: Workspace) -> SafeString:
-        """Return the id."""
-        return code(workspace.id)
-
-    @admin.display(description=_("Created"))
-    def display_created_at(self, workspace: Workspace) -> SafeString:
-        """Return when the row was created."""
-        return moment(workspace.created_at)
+    display_tenant = column(
+        _("Tenant"),
+        lambda workspace: link_to("tenant", workspace.tenant_id, label=workspace.tenant.name),
+    )
+    display_id = column(_("Id"), lambda workspace: code(workspace.id))
+    display_created_at = column(_("Created"), lambda workspace: moment(workspace.created_at))
 
 
 @admin.register(User)
@@ -175,22 +160,10 @@ class UserAdmin(AddOnlyAdmin):
         """Return the user id and the ids of its tenant and workspace."""
         return row.user_id, row.workspace.tenant_id, row.workspace_id
 
-    @admin.display(description=_("Workspace"))
-    def display_workspace(self, user: User) -> SafeString:
-        """Return the workspace as a link."""
-        return link_to("workspace", user.workspace_id, label=workspace_label(user.workspace))
-
-    @admin.display(description=_("Created"))
-    def display_created_at(self, user: User) -> SafeString:
-        """Return when the user was first named by a caller."""
-        return moment(user.created_at)
-
-    @admin.display(description=_("State"))
-    def display_state(self, user: User) -> SafeString:
-        """Return the user's state as a table."""
-        return state_table(user)
-
-    @admin.display(description=_("Records"))
-    def display_records(self, user: User) -> SafeString:
-        """Return links to the user's objects, outcomes and evidence."""
-        return record_links(user)
+    display_workspace = column(
+        _("Workspace"),
+        lambda user: link_to("workspace", user.workspace_id, label=workspace_label(user.workspace)),
+    )
+    display_created_at = column(_("Created"), lambda user: moment(user.created_at))
+    display_state = column(_("State"), state_table)
+    display_records = column(_("Records"), record_links)

@@ -26,6 +26,7 @@ from unfold.widgets import (
 )
 
 from decisions.admin.acting import actor_of
+from decisions.admin.columns import column
 from decisions.admin.filters import ChoiceFilter, WorkspaceFilter, workspace_label
 from decisions.admin.read_only import plain_id
 from decisions.admin.secret_creation import SecretCreationAdmin
@@ -268,20 +269,16 @@ class TokenAdmin(SecretCreationAdmin):
         state = token_state(token)
         return pill(state, _STATE_TONES[state])
 
-    @admin.display(description=_("Id"))
-    def display_id(self, token: Token) -> SafeString:
-        """Return the public id, which audit rows name."""
-        return code(token.id)
-
-    @admin.display(description=_("Workspace"))
-    def display_workspace(self, token: Token) -> SafeString:
-        """Return the workspace as a link."""
-        return link_to("workspace", token.workspace_id, label=workspace_label(token.workspace))
-
-    @admin.display(description=_("Acts for"))
-    def display_acts_for(self, token: Token) -> str:
-        """Return the users that the token may act for."""
-        return shorten(", ".join(token.acts_for), 60) or str(_("any user"))
+    display_id = column(_("Id"), lambda token: code(token.id))
+    display_workspace = column(
+        _("Workspace"),
+        lambda token: link_to(
+            "workspace", token.workspace_id, label=workspace_label(token.workspace)
+        ),
+    )
+    display_acts_for = column(
+        _("Acts for"), lambda token: shorten(", ".join(token.acts_for), 60) or str(_("any user"))
+    )
 
     @admin.display(description=_("Scopes"))
     def display_scopes(self, token: Token) -> SafeString:
@@ -295,17 +292,6 @@ class TokenAdmin(SecretCreationAdmin):
         )
         return format_html('<span class="cty-chips">{}</span>', chips)
 
-    @admin.display(description=_("Expires"))
-    def display_expires_at(self, token: Token) -> SafeString:
-        """Return when the token expires."""
-        return moment(token.expires_at)
-
-    @admin.display(description=_("Created"))
-    def display_created_at(self, token: Token) -> SafeString:
-        """Return when the token was created."""
-        return moment(token.created_at)
-
-    @admin.display(description=_("Revoked"))
-    def display_revoked_at(self, token: Token) -> SafeString:
-        """Return when the token was revoked."""
-        return moment(token.revoked_at)
+    display_expires_at = column(_("Expires"), lambda token: moment(token.expires_at))
+    display_created_at = column(_("Created"), lambda token: moment(token.created_at))
+    display_revoked_at = column(_("Revoked"), lambda token: moment(token.revoked_at))

@@ -13,6 +13,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from decisions.admin.columns import column
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.foundation.presentation.formatting import one_line, pretty_json, shorten
@@ -106,25 +107,10 @@ class UserObjectAdmin(UserRecordAdmin):
         numbered: QuerySet[Any] = rows.annotate(newest=Max("versions__version"))
         return numbered
 
-    @admin.display(description=_("Type"))
-    def display_type(self, row: UserObject) -> SafeString:
-        """Return the type as a label."""
-        return pill(row.object_type.replace("_", " "), "neutral")
-
-    @admin.display(description=_("Id"))
-    def display_id(self, row: UserObject) -> SafeString:
-        """Return the id."""
-        return code(row.id)
-
-    @admin.display(description=_("Version"))
-    def display_version(self, row: Any) -> int:
-        """Return the number of the newest version."""
-        return int(row.newest)
-
-    @admin.display(description=_("Written"))
-    def display_written_at(self, row: UserObject) -> SafeString:
-        """Return when the newest version was written."""
-        return moment(row.updated_at)
+    display_type = column(_("Type"), lambda row: pill(row.object_type.replace("_", " "), "neutral"))
+    display_id = column(_("Id"), lambda row: code(row.id))
+    display_version = column(_("Version"), lambda row: int(row.newest))
+    display_written_at = column(_("Written"), lambda row: moment(row.updated_at))
 
     @admin.display(description=_("Versions"))
     def display_versions(self, row: UserObject) -> SafeString:
@@ -189,55 +175,32 @@ class OutcomeAdmin(UserRecordAdmin):
     )
     readonly_fields = fields
 
-    @admin.display(description=_("Outcome"))
-    def display_status(self, row: Outcome) -> SafeString:
-        """Return the reported status, or `pending`."""
-        return pill(row.status, _TONES[row.status]) if row.status else pill("pending", "queued")
-
-    @admin.display(description=_("Decision"))
-    def display_decision(self, row: Outcome) -> SafeString:
-        """Return the decision as a link."""
-        return link_to("decision", str(row.decision_id))
-
-    @admin.display(description=_("Note"))
-    def display_note(self, row: Outcome) -> str:
-        """Return the shortened note of the report."""
-        return shorten(row.note, 80) or "–"
-
-    @admin.display(description=_("Caused by the system"))
-    def display_system_caused(self, row: Outcome) -> str:
-        """Return whether the report names the system as the cause."""
-        return word("yes" if row.system_caused else "no")
-
-    @admin.display(description=_("Impact error"))
-    def display_impact_error(self, row: Outcome) -> str:
-        """Return the error of the impact forecast, 0..2."""
-        return "–" if row.impact_error is None else f"{row.impact_error:.3f}"
-
-    @admin.display(description=_("Cost error"))
-    def display_cost_error(self, row: Outcome) -> str:
-        """Return actual minus expected cost."""
-        return "–" if row.cost_error is None else f"{row.cost_error:+.2f}"
-
-    @admin.display(description=_("Reported"))
-    def display_reported_at(self, row: Outcome) -> SafeString:
-        """Return when it was reported."""
-        return moment(row.reported_at)
-
-    @admin.display(description=_("Expected"))
-    def display_expected(self, row: Outcome) -> SafeString:
-        """Return the forecast."""
-        return _json(row.forecast)
-
-    @admin.display(description=_("Actual"))
-    def display_actual(self, row: Outcome) -> SafeString:
-        """Return the actual impact and cost."""
-        return _json({"impact": row.actual_impact, "cost": row.actual_cost})
-
-    @admin.display(description=_("Proposed success path"))
-    def display_proposal(self, row: Outcome) -> SafeString:
-        """Return the success path that the caller proposed."""
-        return _json(row.proposal) if row.proposal else EMPTY
+    display_status = column(
+        _("Outcome"),
+        lambda row: (
+            pill(row.status, _TONES[row.status]) if row.status else pill("pending", "queued")
+        ),
+    )
+    display_decision = column(_("Decision"), lambda row: link_to("decision", str(row.decision_id)))
+    display_note = column(_("Note"), lambda row: shorten(row.note, 80) or "–")
+    display_system_caused = column(
+        _("Caused by the system"), lambda row: word("yes" if row.system_caused else "no")
+    )
+    display_impact_error = column(
+        _("Impact error"),
+        lambda row: "–" if row.impact_error is None else f"{row.impact_error:.3f}",
+    )
+    display_cost_error = column(
+        _("Cost error"), lambda row: "–" if row.cost_error is None else f"{row.cost_error:+.2f}"
+    )
+    display_reported_at = column(_("Reported"), lambda row: moment(row.reported_at))
+    display_expected = column(_("Expected"), lambda row: _json(row.forecast))
+    display_actual = column(
+        _("Actual"), lambda row: _json({"impact": row.actual_impact, "cost": row.actual_cost})
+    )
+    display_proposal = column(
+        _("Proposed success path"), lambda row: _json(row.proposal) if row.proposal else EMPTY
+    )
 
     @admin.display(description=_("State changes"))
     def display_evidence(self, row: Outcome) -> SafeString:
@@ -281,20 +244,14 @@ class EvidenceAdmin(UserRecordAdmin):
     )
     readonly_fields = fields
 
-    @admin.display(description=_("Change"))
-    def display_change(self, row: Evidence) -> str:
-        """Return the value before and after."""
-        return f"{row.value_before:.3f} → {row.value_after:.3f}"
-
-    @admin.display(description=_("Decision"))
-    def display_decision(self, row: Evidence) -> SafeString:
-        """Return the decision that caused the change, as a link."""
-        return link_to("decision", str(row.decision_id)) if row.decision_id else EMPTY
-
-    @admin.display(description=_("When"))
-    def display_created_at(self, row: Evidence) -> SafeString:
-        """Return when the evidence was recorded."""
-        return moment(row.created_at)
+    display_change = column(
+        _("Change"), lambda row: f"{row.value_before:.3f} → {row.value_after:.3f}"
+    )
+    display_decision = column(
+        _("Decision"),
+        lambda row: link_to("decision", str(row.decision_id)) if row.decision_id else EMPTY,
+    )
+    display_created_at = column(_("When"), lambda row: moment(row.created_at))
 
 
 def state_table(user: User) -> SafeString:

@@ -19,6 +19,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import actor_of
+from decisions.admin.columns import column
 from decisions.admin.policy.forms import CallForm, RuleForm, initial_of, named_in, scope_label
 from decisions.admin.policy.review import review_of, review_of_retirement, tested_call
 from decisions.admin.read_only import ReadOnlyAdmin
@@ -229,10 +230,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             self.message_user(request, _("%(key)s is retired.") % {"key": key}, messages.SUCCESS)
         return redirect(reverse(_LIST))
 
-    @admin.display(description=_("Verdict"))
-    def display_verdict(self, rule: PolicyRule) -> SafeString:
-        """Return the verdict as a coloured label."""
-        return pill(rule.verdict, TONES[rule.verdict])
+    display_verdict = column(_("Verdict"), lambda rule: pill(rule.verdict, TONES[rule.verdict]))
 
     @admin.display(description=_("Tool"))
     def display_tool(self, rule: PolicyRule) -> SafeString:
@@ -240,10 +238,7 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         name = gettext("every tool") if rule.tool == ANY_TOOL else rule.tool
         return code(f"{name} → {rule.target_id}" if rule.target_id else name)
 
-    @admin.display(description=_("Calls of"))
-    def display_scope(self, rule: PolicyRule) -> SafeString | str:
-        """Return whose calls the rule matches."""
-        return scope_label(rule)
+    display_scope = column(_("Calls of"), scope_label)
 
     @admin.display(description=_("Reason"))
     def display_short_reason(self, rule: PolicyRule) -> SafeString:
@@ -251,25 +246,10 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
         shown = visible(shorten(rule.reason, 80)) or "–"
         return format_html('<span class="cty-request">{}</span>', shown)
 
-    @admin.display(description=_("Reason"))
-    def display_reason(self, rule: PolicyRule) -> str:
-        """Return the whole reason."""
-        return visible(rule.reason) or "–"
-
-    @admin.display(description=_("Version"))
-    def display_version(self, rule: PolicyRule) -> int:
-        """Return the number of the version."""
-        return rule.version
-
-    @admin.display(description=_("By"))
-    def display_author(self, rule: PolicyRule) -> str:
-        """Return who created this version."""
-        return visible(rule.created_by)
-
-    @admin.display(description=_("Since"))
-    def display_created_at(self, rule: PolicyRule) -> SafeString:
-        """Return since when this version applies."""
-        return moment(rule.created_at)
+    display_reason = column(_("Reason"), lambda rule: visible(rule.reason) or "–")
+    display_version = column(_("Version"), lambda rule: rule.version)
+    display_author = column(_("By"), lambda rule: visible(rule.created_by))
+    display_created_at = column(_("Since"), lambda rule: moment(rule.created_at))
 
 
 def _version_context(rule: PolicyRule) -> dict[str, Any]:
