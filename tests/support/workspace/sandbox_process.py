@@ -40,7 +40,8 @@ def main(root: str, uid: str, errno: str) -> None:
     with Sandbox(Path(root), {".git"}) as sandbox:
         for line in sys.stdin.read().splitlines():
             results[line] = _result(sandbox, line[2:], write=line[0] == "w")
-        results["walk"] = " ".join(path for path, _ in sandbox.walk("."))
+        found = sandbox.find(".")
+        results["walk"] = " ".join(sorted(found.files + found.folders))
     json.dump({"openat2": has_openat2(), "results": results}, sys.stdout)
 
 
