@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
+from decisions.foundation.validation.json_values import has_too_many_values
 from runners.errors import RunnerFailed
 from runners.gateway.request import Update
-from runners.json_values import has_too_many_values
 
 MAX_UPDATES = 100_000
 MAX_VALUES = 250_000  # of a response: parsing 8 MiB of small arrays would take seconds

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from runners.json_values import has_too_many_values
+from decisions.foundation.validation.json_values import has_too_many_values
 from runners.llm.base import LlmCall
 from runners.llm.provider import StreamCut
 

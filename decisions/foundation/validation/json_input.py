@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from typing import Any, NoReturn
 
 from decisions.foundation.errors import BodyTooLarge, MalformedBody, NotUnicode
+from decisions.foundation.validation.json_values import has_too_many_values
 
 BODY_LIMIT = 1024 * 1024
 CALL_LIMIT = 8 * 1024 * 1024  # tool calls and MCP lines
 MAX_DEPTH = 32
 MAX_VALUES = 100_000
-# An unterminated string matches to the end: else each quote in it would start another match.
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -36,23 +34,6 @@ def _too_many_values() -> MalformedBody:
     return MalformedBody(f"The JSON contains more than {MAX_VALUES} values.")
 
 
-def _least_values(raw: bytes) -> int:
-    """Return a number of values that JSON has at least, if none of its strings has a bracket or a
-    comma.
-    """
-    return max(raw.count(b","), raw.count(b"[") + raw.count(b"{"))
-
-
-def _has_too_many_values(raw: bytes, limit: int) -> bool:
-    """Tell, before JSON is parsed, whether it has more values than a limit, field names not
-    counted. True is certain; the result can be False for JSON with up to twice as many.
-    """
-    if _least_values(raw) <= limit:
-        return False
-    strings = (raw.count(b'"') - raw.count(b'\\"')) // 2  # at least; of a value, or its name
-    return strings > 2 * limit or _least_values(_STRING.sub(b"", raw)) > limit
-
-
 def load_json(raw: bytes, *, limit: int = BODY_LIMIT) -> Any:
     """Parse and validate JSON bytes.
 
@@ -62,7 +43,7 @@ def load_json(raw: bytes, *, limit: int = BODY_LIMIT) -> Any:
     """
     if len(raw) > limit:
         raise BodyTooLarge(f"The body has {len(raw)} bytes; at most {limit} are accepted.")
-    if _has_too_many_values(raw, MAX_VALUES):
+    if has_too_many_values(raw, MAX_VALUES):
         raise _too_many_values()  # before they are made, which would take a second
     try:
         value = json.loads(
