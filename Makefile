@@ -5,7 +5,7 @@ VENV := .venv/bin
 CHECKED := config decisions artifacts runners runs mcp_server tests
 BENCHMARKS := mcp_start mcp_calls durable_runs claims batch_pages remote_pages artifact_chunks event_stream list_runs run_search run_statistics admin_lists admin_pages audit_log \
 	policy_check chat_decision gate runner_calls runner_throughput search_files list_files dry_diff validate_script \
-	browser_actions agent_turns modules_entered plugin_sockets
+	browser_actions agent_turns modules_entered extension_sockets
 .DEFAULT_GOAL := help
 # Otherwise each worker and each process that a test starts would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE

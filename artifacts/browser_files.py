@@ -1,4 +1,4 @@
-"""Bytes that a person's own browser exchanges with this server during a browser action, by signed
+"""Bytes that a paired browser exchanges with this server during a browser action, by signed
 addresses that expire: the result of an action, and the files that a page is given.
 """
 

@@ -41,9 +41,9 @@ from runs.operations.health.publisher import Publisher  # noqa: E402
 from runs.operations.home.paths import home_paths  # noqa: E402
 from runs.operations.supervision.idle import WebActivity  # noqa: E402
 from runs.websockets.conversation import PATH, serve_task  # noqa: E402
+from runs.websockets.extension import PATH as PLUGIN_PATH  # noqa: E402
+from runs.websockets.extension import serve_extension  # noqa: E402
 from runs.websockets.live import is_live_path, serve_live  # noqa: E402
-from runs.websockets.plugin import PATH as PLUGIN_PATH  # noqa: E402
-from runs.websockets.plugin import serve_plugin  # noqa: E402
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -193,7 +193,7 @@ class Dispatcher:
             return message
 
         if path == PLUGIN_PATH:
-            await serve_plugin(scope, receive, send)  # its pings alone keep no stack running
+            await serve_extension(scope, receive, send)  # its pings alone keep no stack running
             return
         serve = serve_live if is_live_path(path) else serve_task
         await serve(scope, receive_and_record, send)

@@ -148,7 +148,7 @@ def _database_metrics(installation: InstallationStatus) -> Iterable[Metric]:
     yield _gauge("workers", "Live worker processes.", len(installation.workers))
     yield _processes(installation)
     yield _gauge(
-        "plugin_connected", "Paired browsers that are connected.", installation.plugins_connected
+        "plugin_connected", "Paired browsers that are connected.", installation.browsers_connected
     )
     for attribute, name, help_text, oldest_name, oldest_help_text in _BACKLOGS:
         backlog: Backlog = getattr(installation, attribute)

@@ -114,18 +114,18 @@ ANONYMOUS_EVENTS: Final = MetricSpec(
     " rows exist for a limited number of them.",
     ("action",),
 )
-PLUGIN_MESSAGES: Final = MetricSpec(
+EXTENSION_MESSAGES: Final = MetricSpec(
     "continuity_plugin_messages_total",
     "Messages that paired browsers sent, by type; invalid: they were refused.",
     ("type",),
 )
-PLUGIN_ACKS: Final = MetricSpec(
+EXTENSION_ACKS: Final = MetricSpec(
     "continuity_plugin_ack_duration_seconds",
     "Time until a paired browser acknowledged an action.",
     (),
     _CALL_BOUNDS,
 )
-PLUGIN_ACTIONS: Final = MetricSpec(
+EXTENSION_ACTIONS: Final = MetricSpec(
     "continuity_plugin_action_duration_seconds",
     "Duration of actions in paired browsers, by outcome: success, partial, error (the browser's own"
     " errors), offline, no_ack, no_result, interrupted.",
@@ -144,9 +144,9 @@ METRICS: Final = {
         BROWSER_CRASHES,
         EVENT_HUB_RESTARTS,
         ANONYMOUS_EVENTS,
-        PLUGIN_MESSAGES,
-        PLUGIN_ACKS,
-        PLUGIN_ACTIONS,
+        EXTENSION_MESSAGES,
+        EXTENSION_ACKS,
+        EXTENSION_ACTIONS,
     )
 }
 OUTCOMES: Final = frozenset(
@@ -243,19 +243,19 @@ def anonymous_events(totals: Mapping[str, int]) -> None:
     _add({(ANONYMOUS_EVENTS.name, action): number for action, number in totals.items()})
 
 
-def plugin_message(type_: str) -> None:
+def extension_message(type_: str) -> None:
     """Count a message of a paired browser."""
-    _add({(PLUGIN_MESSAGES.name, type_): 1})
+    _add({(EXTENSION_MESSAGES.name, type_): 1})
 
 
-def plugin_acknowledged(seconds: float) -> None:
+def extension_acknowledged(seconds: float) -> None:
     """Count an action that a paired browser acknowledged."""
-    _observe(PLUGIN_ACKS, (), seconds)
+    _observe(EXTENSION_ACKS, (), seconds)
 
 
-def plugin_action_ended(outcome: str, seconds: float) -> None:
+def extension_action_ended(outcome: str, seconds: float) -> None:
     """Count an action in a paired browser."""
-    _observe(PLUGIN_ACTIONS, (outcome,), seconds)
+    _observe(EXTENSION_ACTIONS, (outcome,), seconds)
 
 
 def drain() -> dict[Series, float]:

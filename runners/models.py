@@ -80,7 +80,7 @@ class TargetKind(models.TextChoices):
 
     DOCKER_RUNNER = "docker-runner"
     BROWSER = "browser"
-    PLUGIN = "plugin"
+    PLUGIN = "plugin", "Paired browser"
     WORKSPACE = "workspace"
 
 
@@ -166,7 +166,7 @@ def new_client_id() -> str:
 
 
 class PluginClient(models.Model):
-    """A browser profile that a person paired; tasks of its principal may act in it.
+    """A paired browser: a browser profile of a person, in which tasks of its principal may act.
 
     Attributes:
         principal_id: whose browser it is: only that caller's tasks use it.
@@ -208,6 +208,7 @@ class PluginClient(models.Model):
     revoked_at = models.DateTimeField(null=True)
 
     class Meta:
+        verbose_name = "paired browser"
         constraints = [
             models.CheckConstraint(
                 condition=Q(revoked_at__isnull=True) | Q(connection_id__isnull=True),
@@ -242,6 +243,7 @@ class PluginTicket(models.Model):
     expires_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = "pairing ticket"
         indexes = [models.Index(fields=["expires_at"], name="plugin_ticket_to_delete")]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The REST view of files that a page in a person's own browser is given (browser_upload)."""
+"""The REST view of files that a page in a paired browser is given (browser_upload)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SharedFileView(PublicView):
         refusals=(404,),
     )
     async def get(self, request: Request, ticket: str) -> HttpResponseBase:
-        """The bytes of a file that an action gives to a page in a person's own browser; the address
+        """The bytes of a file that an action gives to a page in a paired browser; the address
         is valid for 15 minutes.
         """
         size_bytes, file = await in_thread(open_shared_file, ticket)

@@ -61,7 +61,7 @@ class ToolCallRequest:
         is_builtin: the tool is built in, whatever target it works on.
         target_state: the target's id and, after a blank, what changes with every change of it;
             empty where there is no target.
-        origin: of the page in a person's own browser that it changes; a confirmation is for it.
+        origin: of the page in a paired browser that it changes; a confirmation is for it.
         basis: the element of a page that it uses and the facts about it, as canonical JSON; a
             confirmation is for it. Never stored: addresses are whole in it.
         covers: the other tools that it does the same as; rules on them restrict it.

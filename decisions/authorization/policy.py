@@ -28,8 +28,8 @@ PolicyDecision = Literal["allow", "deny", "confirm"]
 HIGH_RISK = frozenset({"bash.exec", "http.request", "file.write"})
 TARGET_PREFIX = "target_"  # of the ids of execution targets, whose tools are not built in
 BROWSER_PREFIX = "plc_"  # of the ids of browsers that people paired
-OWN_BROWSERS = "plugin"  # the target of rules about all of those
-# The actions that change a page: in a person's own browser they need a confirmation by default, at
+PAIRED_BROWSERS = "plugin"  # the target of rules about all of those
+# The actions that change a page: in a paired browser they need a confirmation by default, at
 # least the first on each origin (runs.calls.browser_policy).
 PAGE_CHANGES = frozenset(
     {
@@ -139,20 +139,20 @@ class CallerPolicy:
             return _winner(found)
         if default is not None:
             return default
-        is_elsewhere = not is_builtin or _is_own_browser(target_id)
+        is_elsewhere = not is_builtin or _is_paired_browser(target_id)
         return _default(tool, target_id if is_elsewhere else None)
 
     def _rules_on(self, target_id: str | None, *tools: str) -> list[_Rule]:
         """Return the rules on these tools that apply to this caller's calls on a target."""
-        targets, is_own_browser = {"", target_id or ""}, _is_own_browser(target_id)
-        targets |= {OWN_BROWSERS} if is_own_browser else set()
+        targets, is_paired_browser = {"", target_id or ""}, _is_paired_browser(target_id)
+        targets |= {PAIRED_BROWSERS} if is_paired_browser else set()
         return [
             rule
             for tool in tools
             for rule in self.by_tool.get(tool, ())
             if rule.scope_id in self.callers
             and rule.target_id in targets
-            and not (is_own_browser and rule.allows_anywhere)
+            and not (is_paired_browser and rule.allows_anywhere)
         ]
 
     def tools_allowed_on(self, target_id: str) -> list[str]:
@@ -216,9 +216,9 @@ def _winner(found: Iterable[_Rule]) -> Verdict:
     return max(found, key=lambda rule: (rule.verdict.decision == "deny", rule.rank)).verdict
 
 
-def _is_own_browser(target_id: str | None) -> bool:
+def _is_paired_browser(target_id: str | None) -> bool:
     return target_id is not None and (
-        target_id == OWN_BROWSERS or target_id.startswith(BROWSER_PREFIX)
+        target_id == PAIRED_BROWSERS or target_id.startswith(BROWSER_PREFIX)
     )
 
 
@@ -229,9 +229,9 @@ def _default(tool: str, target_id: str | None) -> Verdict:
         return Verdict(
             "deny", "default: tools of targets", "No rule allows this tool on this target."
         )
-    if tool in PAGE_CHANGES and _is_own_browser(target_id):
-        reason = "The first change on each origin in a person's own browser is asked."
-        return Verdict("confirm", "default: own browser", reason)
+    if tool in PAGE_CHANGES and _is_paired_browser(target_id):
+        reason = "The first change on each origin in a paired browser is asked."
+        return Verdict("confirm", "default: paired browser", reason)
     return Verdict("allow", "default: own tools")
 
 

@@ -11,7 +11,7 @@ from decisions.authorization.call_information import KnownCall, call_information
 from decisions.authorization.policy import (
     ANY_TOOL,
     BROWSER_PREFIX,
-    OWN_BROWSERS,
+    PAIRED_BROWSERS,
     TARGET_PREFIX,
     CallerPolicy,
     Verdict,
@@ -211,7 +211,7 @@ def _names_target(rule: PolicyRule, call: KnownCall) -> bool:
     """
     if call.target_id.startswith(BROWSER_PREFIX):
         return rule.target_id == call.target_id
-    if call.target_id == OWN_BROWSERS and not rule.target_id:
+    if call.target_id == PAIRED_BROWSERS and not rule.target_id:
         return rule.verdict != RuleVerdict.ALLOW
     return rule.target_id in ("", call.target_id)
 

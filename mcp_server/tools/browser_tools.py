@@ -34,7 +34,7 @@ _LEFT_OUT = frozenset({"description", "default"})
 _DESCRIPTION_MAX = 150
 _ARGUMENT_MAX = 60  # characters of the description of an argument
 _SESSION: Schema = {"type": "string"}
-_TARGET: Schema = {"type": "string", "description": "plugin: work in the user's own browser."}
+_TARGET: Schema = {"type": "string", "description": "plugin: work in the paired browser."}
 # What holds for this toolset alone.
 _NOTES = {
     "task_start": (

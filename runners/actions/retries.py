@@ -26,7 +26,7 @@ class PerformWithin(Protocol):
 
 RETRY_SECONDS = MIN_SECONDS = 1.0
 # The action was sent again already, after a second and with the same actionId
-# (runners.plugin.dispatch).
+# (runners.paired_browser.dispatch).
 SENT_AGAIN = frozenset({"PLUGIN_OFFLINE", "PLUGIN_TIMEOUT_ACK", "PLUGIN_TIMEOUT_EXEC"})
 
 

@@ -36,10 +36,10 @@ from decisions.identity.principals import (
 from decisions.identity.tokens import principal_of_token
 from decisions.models import Token
 from runners.models import PluginClient
-from runners.plugin.connections.snapshots import delete_snapshot, read_snapshot
-from runners.plugin.pairing.registry import revoke_client
-from runners.plugin.pairing.selectors import browser_name, is_connected, is_healthy
-from runners.plugin.pairing.tickets import SCOPE, create_ticket
+from runners.paired_browser.connections.snapshots import delete_snapshot, read_snapshot
+from runners.paired_browser.pairing.registry import revoke_browser
+from runners.paired_browser.pairing.selectors import browser_name, is_connected, is_healthy
+from runners.paired_browser.pairing.tickets import SCOPE, create_ticket
 
 ME, MACHINE = "me", "local"
 TOKENS_SHOWN = 200
@@ -78,7 +78,7 @@ class PairingForm(forms.Form):
 
 
 @admin.register(PluginClient)
-class PluginClientAdmin(SecretCreationAdmin):
+class PairedBrowserAdmin(SecretCreationAdmin):
     """Paired browsers, the last seen first. Digests are never shown."""
 
     list_title = _("Browsers")
@@ -147,7 +147,7 @@ class PluginClientAdmin(SecretCreationAdmin):
         client = get_object_or_404(PluginClient, id=plain_id(client_id))
         if not _may_remove(request, client):
             raise PermissionDenied
-        if revoke_client(client, actor=actor_of(request)):
+        if revoke_browser(client, actor=actor_of(request)):
             delete_snapshot(client.id)
             text = gettext("%(name)s is removed. It can connect again only after a new pairing.")
             self.message_user(request, text % {"name": client.name}, messages.SUCCESS)

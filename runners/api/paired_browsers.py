@@ -12,7 +12,7 @@ from decisions.rest_base.arguments import RequestArguments
 from decisions.rest_base.openapi import READ_REFUSALS, WRITE_REFUSALS, component, operation
 from decisions.rest_base.view import ApiView, json_response, principal_of
 from runners.api.schemas import paired_browsers as schemas
-from runners.plugin import services
+from runners.paired_browser import services
 
 _CLIENT = component("PluginClient", schemas.CLIENT)
 _LISTED = component("PluginClientList", page_schema("clients", _CLIENT))
@@ -29,7 +29,7 @@ _NEW = RequestArguments(schemas.TICKET_INPUT)
 _IN_PATH = {"clientId": "From the list of paired browsers."}
 
 
-class PluginTicketView(ApiView):
+class PairingTicketView(ApiView):
     """POST /plugin/ticket."""
 
     scopes = {"POST": services.WRITE}
@@ -72,7 +72,7 @@ class ExtensionListView(ApiView):
         return json_response(services.list_extensions(principal=principal_of(request)))
 
 
-class PluginClientsView(ApiView):
+class PairedBrowsersView(ApiView):
     """GET /plugin/clients."""
 
     scopes = {"GET": services.READ}
@@ -88,10 +88,10 @@ class PluginClientsView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """The last seen first; the next page starts at `offset` = `nextCursor`."""
         fields = self.arguments(_LIST)
-        return json_response(services.list_clients(principal=principal_of(request), **fields))
+        return json_response(services.list_browsers(principal=principal_of(request), **fields))
 
 
-class PluginClientView(ApiView):
+class PairedBrowserView(ApiView):
     """GET and DELETE /plugin/clients/{clientId}."""
 
     scopes = {"GET": services.READ, "DELETE": services.WRITE}
@@ -108,7 +108,7 @@ class PluginClientView(ApiView):
     def get(self, request: Request, **path: str) -> HttpResponse:
         """Return whether it is connected, and when it was seen and used last."""
         client_id = self.arguments(_ID)["clientId"]
-        found = services.get_client(principal=principal_of(request), client_id=client_id)
+        found = services.get_browser(principal=principal_of(request), client_id=client_id)
         return json_response(found)
 
     @operation(

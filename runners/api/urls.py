@@ -10,9 +10,9 @@ urlpatterns = [
     path("targets", targets.TargetsView.as_view()),
     path("targets/<id:targetId>", targets.TargetView.as_view()),
     path("targets/<id:targetId>/probe", targets.ProbeView.as_view()),
-    path("plugin/ticket", paired_browsers.PluginTicketView.as_view()),
-    path("plugin/clients", paired_browsers.PluginClientsView.as_view()),
-    path("plugin/clients/<id:clientId>", paired_browsers.PluginClientView.as_view()),
+    path("plugin/ticket", paired_browsers.PairingTicketView.as_view()),
+    path("plugin/clients", paired_browsers.PairedBrowsersView.as_view()),
+    path("plugin/clients/<id:clientId>", paired_browsers.PairedBrowserView.as_view()),
     path("plugin/clients/<id:clientId>/snapshot", paired_browsers.SnapshotView.as_view()),
     path("extension/extension-list", paired_browsers.ExtensionListView.as_view()),
 ]

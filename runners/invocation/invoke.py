@@ -43,11 +43,11 @@ async def invoke(call: ToolCall, ctx: ToolContext) -> ToolResult:
     """
     if ctx.runner is not None:
         return await _invoke_on_runner(call, ctx, ctx.runner)
-    if ctx.plugin is not None:
+    if ctx.paired_browser is not None:
         # Imported here so that processes that use no person's browser load none of its models.
-        from runners.invocation.own_browser import invoke_in_own_browser
+        from runners.invocation.paired_browser import invoke_in_paired_browser
 
-        return await invoke_in_own_browser(call, ctx, ctx.plugin)
+        return await invoke_in_paired_browser(call, ctx, ctx.paired_browser)
     return await _invoke_local(call, ctx)
 
 

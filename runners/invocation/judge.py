@@ -62,10 +62,10 @@ async def judge_element(request: JudgeRequest, ctx: ToolContext) -> JudgedElemen
         ToolFailed: There is no such element, or no such page; details.effect is `none`.
     """
     # Imported here so that processes that use no person's browser load none of its models.
-    if ctx.plugin is not None:
-        from runners.invocation.own_browser import judge_in_own_browser
+    if ctx.paired_browser is not None:
+        from runners.invocation.paired_browser import judge_in_paired_browser
 
-        return await judge_in_own_browser(request, ctx, ctx.plugin)
+        return await judge_in_paired_browser(request, ctx, ctx.paired_browser)
     return await _judge_on_page(request, ctx)
 
 

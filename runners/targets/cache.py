@@ -11,7 +11,7 @@ from django.db import connection
 
 from decisions.foundation.infra.preconditions import Precondition
 from runners.models import ExecutionTarget, PluginClient
-from runners.own_browsers import is_own_browser, state_of_browser
+from runners.paired_browser.choice import is_paired_browser, state_of_browser
 from runners.targets.targets import Caller
 
 _CACHE_MAX = 128
@@ -37,7 +37,7 @@ def target_state(target: ExecutionTarget) -> str:
 
 def state_of_target(target_id: str) -> str:
     """Return the state of the target with this id; empty if there is none."""
-    if is_own_browser(target_id):
+    if is_paired_browser(target_id):
         client = PluginClient.objects.filter(id=target_id, revoked_at__isnull=True).first()
         return "" if client is None else state_of_browser(client)
     target = ExecutionTarget.objects.filter(id=target_id).first()

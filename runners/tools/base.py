@@ -18,7 +18,7 @@ from runners.trust import TrustLevel
 if TYPE_CHECKING:
     from runners.browser.session.session import OpenBrowserSession
     from runners.gateway.request import RunnerTarget
-    from runners.own_browsers import PluginBrowser
+    from runners.paired_browser.choice import PairedBrowser
     from runners.workspace.workspace import ProjectWorkspace
 
 
@@ -104,7 +104,7 @@ class ToolContext:
         browser: the run's browser session, for tools of kind browser.
         workspace: the folder of the call and its policy, for tools of kind workspace.
         runner: the runner that executes the call, if it is not a local tool.
-        plugin: the person's own browser that performs the call, if it is a browser action there.
+        paired_browser: the one that performs the call, if it is a browser action there.
         read_upload: read a file for an upload; None: the call may upload nothing.
         traceparent: trace of the call (W3C Trace Context).
         secrets: secret inputs of this call by name; never to be emitted or returned.
@@ -122,7 +122,7 @@ class ToolContext:
     browser: OpenBrowserSession | None = None
     workspace: ProjectWorkspace | None = None
     runner: RunnerTarget | None = None
-    plugin: PluginBrowser | None = None
+    paired_browser: PairedBrowser | None = None
     session_id: str = ""
     read_upload: ReadUpload | None = None
     traceparent: str | None = None

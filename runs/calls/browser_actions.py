@@ -20,7 +20,12 @@ from decisions.identity.principals import Principal
 from runners.actions.catalogue import ACTIONS, TASK_START, TASK_STOP, TYPE
 from runners.browser_sessions import find_session
 from runners.invocation.arguments import check_args, further_scopes_of
-from runners.own_browsers import ANY_OWN, SELECTED, choose_own_browser, is_own_browser
+from runners.paired_browser.choice import (
+    ANY_PAIRED,
+    SELECTED,
+    choose_paired_browser,
+    is_paired_browser,
+)
 from runners.targets.targets import Caller
 from runners.tools.base import Tool
 from runners.tools.registry import get_tool
@@ -69,13 +74,13 @@ async def perform_action(
 
     Args:
         session_id: the session; without one `task_start` creates one.
-        target_id: for a new session, the caller's own browser: `plugin`, or a plc_… id.
+        target_id: for a new session, the caller's paired browser: `plugin`, or a plc_… id.
 
     Raises:
         ToolNotFound: There is no such action.
         InvalidInput: The arguments are invalid, or the action needs a session, or has one and a
             target.
-        TargetNotFound, NoBrowserPaired: As `own_browsers.choose_own_browser`.
+        TargetNotFound, NoBrowserPaired: As `paired_browsers.choose_paired_browser`.
         SessionNotFound, TrustNotAllowed: As `find_session`.
         Forbidden: The caller lacks the scope tools:write, or for an upload artifacts:read.
         PageTakenOver: A person has the page.
@@ -171,11 +176,11 @@ def _submit(
 def _chosen_browser(
     principal: Principal, target_id: str | None, task: Task | None, session_id: str | None
 ) -> dict[str, Any]:
-    """Return the input with the person's own browser of a session, if it acts in one.
+    """Return the input with the paired browser of a session, if it acts in one.
 
     Raises:
         InvalidInput: The target is no browser, or the session exists.
-        TargetNotFound, NoBrowserPaired: As `choose_own_browser`.
+        TargetNotFound, NoBrowserPaired: As `choose_paired_browser`.
     """
     if task is not None and target_id is None:
         return {SELECTED: task.selected_client_id} if task.selected_client_id else {}
@@ -183,9 +188,9 @@ def _chosen_browser(
         return {}
     if session_id is not None:
         raise InvalidInput("targetId: only the task_start that begins a session chooses a browser.")
-    if not is_own_browser(target_id):
-        raise InvalidInput(f"targetId: it has to be {ANY_OWN}, or the plc_… id of your browser.")
-    return {SELECTED: choose_own_browser(Caller.of(principal), target_id).id}
+    if not is_paired_browser(target_id):
+        raise InvalidInput(f"targetId: it has to be {ANY_PAIRED}, or the plc_… id of your browser.")
+    return {SELECTED: choose_paired_browser(Caller.of(principal), target_id).id}
 
 
 def _action_tool(name: str) -> Tool:

@@ -1,4 +1,4 @@
-"""Calls in a person's own browser: the browser as their target, and when policy asks by default.
+"""Calls in a paired browser: the browser as their target, and when policy asks by default.
 
 Unless a rule says otherwise, a person confirms the first change that a task makes on each origin,
 and each submit, upload and acceptance of a dialog. What an element is, and which page it is on, the
@@ -23,17 +23,17 @@ from decisions.models import Confirmation
 from runners.actions.catalogue import ACTIONS, PRESS_KEY, TYPE, UPLOAD
 from runners.actions.judged import JudgedElement, may_submit
 from runners.models import PluginClient
-from runners.own_browsers import SELECTED, find_own_browser, state_of_browser
+from runners.paired_browser.choice import SELECTED, find_paired_browser, state_of_browser
 from runners.targets.targets import Caller
 from runs.models import Run, Task, TaskOrigin
 
 ORIGIN_CHARS = 300
-_DEFAULT = "default: own browser"
+_DEFAULT = "default: paired browser"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnBrowser:
-    """The target of a call in a person's own browser."""
+class PairedBrowserTarget:
+    """The target of a call in a paired browser."""
 
     client: PluginClient
     task_title: str
@@ -45,21 +45,21 @@ def client_of_call(run: Run, tool: str) -> str | None:
     return str(selected) if selected is not None and tool in ACTIONS else None
 
 
-def find_browser(run: Run, caller: Caller, client_id: str) -> OwnBrowser:
+def find_browser(run: Run, caller: Caller, client_id: str) -> PairedBrowserTarget:
     """Return the browser of a call.
 
     Raises:
         TargetNotFound: It is not the caller's, or was revoked.
     """
-    client = find_own_browser(caller, client_id)
+    client = find_paired_browser(caller, client_id)
     title = Task.objects.filter(id=run.task_id).values_list("title", flat=True).first()
-    return OwnBrowser(client, title or "")
+    return PairedBrowserTarget(client, title or "")
 
 
 def with_browser_policy(
     run: Run, request: ToolCallRequest, judged: JudgedElement | None
 ) -> ToolCallRequest:
-    """Return the request of a call in a person's own browser with what policy decides by: the
+    """Return the request of a call in a paired browser with what policy decides by: the
     origin of the page, and the decision if no rule matches. A call that a lost worker made needs
     none: it is not made again. On the run's database thread.
     """
@@ -74,15 +74,17 @@ def _default(
 ) -> Verdict:
     reason = _each_time(request.tool, request.args, judged)
     if reason:
-        return Verdict("confirm", _DEFAULT, f"{reason} In your own browser this is always asked.")
+        return Verdict(
+            "confirm", _DEFAULT, f"{reason} In your paired browser this is always asked."
+        )
     if not origin:
-        return Verdict("confirm", _DEFAULT, "It changes a page in your own browser.")
+        return Verdict("confirm", _DEFAULT, "It changes a page in your paired browser.")
     if TaskOrigin.objects.filter(task_id=run.task_id, origin=origin).exists():
         return Verdict("allow", _DEFAULT)
     return Verdict(
         "confirm",
         _DEFAULT,
-        f"It is the first change of this task on {origin}, in your own browser. Further changes"
+        f"It is the first change of this task on {origin}, in your paired browser. Further changes"
         " there are not asked, but for submits, uploads and accepted dialogs.",
     )
 
@@ -129,6 +131,6 @@ def allow_origin(run: Run, request: ToolCallRequest, confirmation: Confirmation)
     )
 
 
-def state_of(browser: OwnBrowser) -> str:
+def state_of(browser: PairedBrowserTarget) -> str:
     """Return the state of a browser as a target: for what a person confirms."""
     return state_of_browser(browser.client)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from decisions.authorization.call_information import KnownCall
-from decisions.authorization.policy import OWN_BROWSERS, SUBMIT
+from decisions.authorization.policy import PAIRED_BROWSERS, SUBMIT
 from decisions.models import PolicyRule
 from runners.actions.catalogue import ACTIONS
 from runners.actions.judged import always_covered_tools, sometimes_covered_tools
@@ -60,7 +60,7 @@ def list_known_calls() -> Iterator[KnownCall]:
     for target in ExecutionTarget.objects.order_by("id")[:TARGETS_MAX]:
         yield from _calls_on(target)
     for name in ACTIONS:
-        yield _built_in(KnownCall(name, OWN_BROWSERS, "every paired browser"))
+        yield _built_in(KnownCall(name, PAIRED_BROWSERS, "every paired browser"))
     for client in PluginClient.objects.filter(revoked_at__isnull=True).order_by("id")[:TARGETS_MAX]:
         place = client.id, client.name, client.tenant_id, client.workspace_id, client.principal_id
         for name in ACTIONS:

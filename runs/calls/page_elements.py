@@ -21,7 +21,7 @@ from runners.actions.judged import (
     is_judged,
 )
 from runners.errors import ElementChanged
-from runners.own_browsers import is_own_browser
+from runners.paired_browser.choice import is_paired_browser
 from runners.tools.base import ExpectedElement
 from runs.calls.shown_page import is_secret_field, with_facts
 
@@ -62,7 +62,7 @@ def may_ask_page(request: ToolCallRequest) -> bool:
 
 
 def needs_page(request: ToolCallRequest) -> bool:
-    """Return whether the page is asked before the call is decided on: always in a person's own
+    """Return whether the page is asked before the call is decided on: always in a paired
     browser, else where a rule may deny it or have it confirmed. On the run's database thread.
     """
     policy = current_policy(
@@ -74,7 +74,7 @@ def needs_page(request: ToolCallRequest) -> bool:
     own = policy.evaluate(request.tool, request.target_id, **where)
     if own.decision == "deny":
         return False
-    if is_own_browser(request.target_id) or own.decision == "confirm":
+    if is_paired_browser(request.target_id) or own.decision == "confirm":
         return True
     verdict = policy.evaluate(request.tool, request.target_id, covers=request.covers, **where)
     return verdict.decision != "allow"

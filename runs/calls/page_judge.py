@@ -11,7 +11,7 @@ from decisions.foundation.errors import Refused
 from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed
 from runners.invocation.judge import judge_element, request_for
-from runners.own_browsers import PluginBrowser, is_own_browser
+from runners.paired_browser.choice import PairedBrowser, is_paired_browser
 from runners.tools.base import ToolContext
 from runs.calls.browser_policy import with_browser_policy
 from runs.calls.page_elements import PageCall, may_ask_page, needs_page, with_element
@@ -26,7 +26,7 @@ class PageJudge:
     Attributes:
         query_run: calls a function with the run, on the thread with the database.
         context: the context of the step's calls.
-        action_id: of the call in a person's own browser.
+        action_id: of the call in a paired browser.
     """
 
     run: Run
@@ -51,12 +51,12 @@ class PageJudge:
         judged = None if page is None else page.judged
         if judged is not None:
             request = with_element(request, judged)
-        if is_own_browser(request.target_id):
+        if is_paired_browser(request.target_id):
             request = await self.query_run(lambda run: with_browser_policy(run, request, judged))
         return request, page
 
     async def _ask(self, request: ToolCallRequest, *, is_asked: bool) -> PageCall | None:
-        is_elsewhere = is_own_browser(request.target_id)
+        is_elsewhere = is_paired_browser(request.target_id)
         if not is_elsewhere and (self.browser is None or not self.browser.has_page):
             return None
         if not await self.query_run(lambda run: _has_to_ask(run, request, is_asked=is_asked)):
@@ -67,15 +67,15 @@ class PageJudge:
         return PageCall(asked, await judge_element(asked, self._context_of(request)))
 
     def _context_of(self, request: ToolCallRequest) -> ToolContext:
-        if not is_own_browser(request.target_id):
+        if not is_paired_browser(request.target_id):
             return self.context
-        place = PluginBrowser(
+        place = PairedBrowser(
             client_id=request.target_id or "",
             task_id=self.run.task_id or self.run.id,
             task_title="",
             action_id=self.action_id,
         )
-        return replace(self.context, plugin=place)
+        return replace(self.context, paired_browser=place)
 
 
 def _has_to_ask(run: Run, request: ToolCallRequest, *, is_asked: bool) -> bool:

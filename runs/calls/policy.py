@@ -18,17 +18,17 @@ from runners.actions.judged import covered_tools
 from runners.errors import PageLost, ToolFailed
 from runners.invocation.step_call import StepCall
 from runners.models import ExecutionTarget
-from runners.own_browsers import is_own_browser
+from runners.paired_browser.choice import is_paired_browser
 from runners.targets.cache import target_state
 from runners.targets.runner_endpoint import find_runner
 from runners.targets.targets import Caller
 from runners.targets.workspaces import find_target
 from runners.tools.registry import get_tool
 from runners.trust import TrustLevel
-from runs.calls.browser_policy import OwnBrowser, allow_origin, find_browser, state_of
+from runs.calls.browser_policy import PairedBrowserTarget, allow_origin, find_browser, state_of
 from runs.models import APPROVED, Run, Task
 
-FoundTarget = ExecutionTarget | OwnBrowser | ToolFailed | Refused | None
+FoundTarget = ExecutionTarget | PairedBrowserTarget | ToolFailed | Refused | None
 
 
 def request_of_step(
@@ -93,7 +93,7 @@ def authorize_cached(request: ToolCallRequest) -> Authorization | None:
     """
     if request.may_have_confirmation:
         return None
-    if is_own_browser(request.target_id):
+    if is_paired_browser(request.target_id):
         return None
     policy = cached_policy(
         principal_id=request.principal_id,
@@ -127,7 +127,7 @@ def authorize_call(
         return refused
     if isinstance(found, ExecutionTarget):
         request = replace(request, target_state=target_state(found))
-    if isinstance(found, OwnBrowser):
+    if isinstance(found, PairedBrowserTarget):
         request = replace(request, target_state=state_of(found))
     approved = run.options.get(APPROVED)  # the approval of the direct call that the run makes
     authorization = authorize.authorize(request)
@@ -160,8 +160,8 @@ def find_call_target(run: Run, request: ToolCallRequest) -> FoundTarget:
     """
     if not needs_target(request):
         return None
-    if request.is_builtin and is_own_browser(request.target_id):
-        return _own_browser(run, request.target_id or "")
+    if request.is_builtin and is_paired_browser(request.target_id):
+        return _paired_browser(run, request.target_id or "")
     find = find_target if request.is_builtin else find_runner
     try:
         return find(caller_of(run), request.target_id)
@@ -170,12 +170,12 @@ def find_call_target(run: Run, request: ToolCallRequest) -> FoundTarget:
 
 
 def needs_target(request: ToolCallRequest) -> bool:
-    """Return whether a call works in a folder, on a runner or in a person's own browser."""
+    """Return whether a call works in a folder, on a runner or in a paired browser."""
     tool = get_tool(request.tool) if request.is_builtin else None
-    return tool is None or tool.kind == "workspace" or is_own_browser(request.target_id)
+    return tool is None or tool.kind == "workspace" or is_paired_browser(request.target_id)
 
 
-def _own_browser(run: Run, client_id: str) -> OwnBrowser | Refused:
+def _paired_browser(run: Run, client_id: str) -> PairedBrowserTarget | Refused:
     try:
         return find_browser(run, caller_of(run), client_id)
     except TargetNotFound as missing:
@@ -184,7 +184,7 @@ def _own_browser(run: Run, client_id: str) -> OwnBrowser | Refused:
 
 def _runner_refusal(run: Run, request: ToolCallRequest, found: FoundTarget) -> Refused | None:
     """Return why the runner or browser that a call names cannot perform it; record a denial."""
-    is_elsewhere = not request.is_builtin or is_own_browser(request.target_id)
+    is_elsewhere = not request.is_builtin or is_paired_browser(request.target_id)
     if not is_elsewhere or request.target_id is None or not isinstance(found, Refused):
         return None
     if isinstance(found, PolicyDenied):

@@ -17,9 +17,9 @@ from decisions.foundation.errors import PolicyDenied, Refused, TargetNotFound
 from decisions.foundation.infra.preconditions import Precondition, all_hold
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
-from runners.own_browsers import is_still_own
+from runners.paired_browser.choice import is_still_paired
 from runners.targets.cache import cache_target, cached_target, is_unchanged
-from runs.calls.browser_policy import OwnBrowser
+from runs.calls.browser_policy import PairedBrowserTarget
 from runs.calls.policy import (
     authorize_cached,
     authorize_call,
@@ -147,7 +147,7 @@ def _admission(
     run: Run,
     request: ToolCallRequest,
     authorization: Authorization,
-    row: ExecutionTarget | OwnBrowser | None,
+    row: ExecutionTarget | PairedBrowserTarget | None,
 ) -> Admission:
     """Return the admission of an authorized call.
 
@@ -159,8 +159,8 @@ def _admission(
         preconditions.append(authorization.precondition)
     if row is None:
         return Admission(authorization, preconditions=preconditions)
-    if isinstance(row, OwnBrowser):
-        preconditions.append(is_still_own(row.client))
+    if isinstance(row, PairedBrowserTarget):
+        preconditions.append(is_still_paired(row.client))
         return Admission(authorization, row, preconditions=preconditions)
     developer_target = run.options.get(DEVELOPER_TARGET)
     target = open_call_target(

@@ -10,10 +10,10 @@ from runners.targets.targets import Caller
 from runners.targets.workspaces import check_may_use, open_target
 from runners.tools.registry import get_tool
 from runners.workspace.workspace import ProjectWorkspace
-from runs.calls.browser_policy import OwnBrowser
+from runs.calls.browser_policy import PairedBrowserTarget
 
 CallTarget = ProjectWorkspace | RunnerTarget
-StepTarget = CallTarget | OwnBrowser  # a step may act in a person's own browser, too
+StepTarget = CallTarget | PairedBrowserTarget  # a step may act in a paired browser, too
 
 
 def open_call_target(

@@ -1,4 +1,4 @@
-"""What a task in a person's own browser waits for, as the overlay in that browser shows it."""
+"""What a task in a paired browser waits for, as the overlay in that browser shows it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from decisions.models import Decision
 from runners.actions.catalogue import ACTIONS, CLICK, DRAG, PRESS_KEY, SELECT, TYPE, UPLOAD
-from runners.plugin.protocol.messages import WAIT_CHARS
+from runners.paired_browser.protocol.messages import WAIT_CHARS
 from runs.models import Run
 
 SUBMITS = " submits"  # the state of an element that submits its form, in its line
@@ -23,8 +23,8 @@ _ACTS = {
 
 
 def waits_of_tasks(task_ids: Collection[str]) -> dict[str, dict[str, str]]:
-    """Return what the runs of tasks wait for from a person, as `waitsFor` of the plugin protocol,
-    by task; without tasks that wait for no one.
+    """Return what the runs of tasks wait for from a person, as `waitsFor` of the extension
+    protocol, by task; without tasks that wait for no one.
     """
     runs = Run.objects.filter(
         task_id__in=task_ids, ended_at__isnull=True, ready=False, waiting_for__isnull=False

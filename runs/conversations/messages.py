@@ -15,7 +15,7 @@ from decisions.foundation.security.url_credentials import mask_url_credentials
 from decisions.foundation.validation.json_output import json_digest
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation
-from runners.own_browsers import SELECTED
+from runners.paired_browser.choice import SELECTED
 from runs.conversations.errors import TaskBusy, TaskNotFound
 from runs.conversations.message_queue import lock_task, run_ids_to_cancel
 from runs.conversations.run_changes import message_event

@@ -1,6 +1,6 @@
 """The task of a run that a caller submits without one: that of the browser session in which an
-agent goes on, or a new one for a run in the caller's own browser: there the person sees it, takes
-it over and stops it by its task.
+agent goes on, or a new one for a run in a paired browser: there the person sees it, takes it
+over and stops it by its task.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from decisions.identity.principals import Principal
-from runners.own_browsers import SELECTED, is_own_browser
+from runners.paired_browser.choice import SELECTED, is_paired_browser
 from runs.conversations.messages import TEMPLATE as AGENT
 from runs.conversations.messages import UserMessage, new_task, title_of
 from runs.models import Task
@@ -32,7 +32,7 @@ def message_of_run(
         )
         selected = task.selected_client_id
         return message, inputs if selected is None else {**inputs, SELECTED: selected}
-    if template_id in (AGENT, BATCH) and _names_own_browser(inputs):
+    if template_id in (AGENT, BATCH) and _names_paired_browser(inputs):
         content = _goal_of(inputs) if template_id == AGENT else _pages_of(inputs)
         new = new_task(principal, title_of(content))
         return UserMessage(principal, new.id, content, new_task=new), inputs
@@ -45,9 +45,9 @@ def task_of_session(principal: Principal, session_id: str) -> Task | None:
     return tasks.first()
 
 
-def _names_own_browser(inputs: Mapping[str, Any]) -> bool:
+def _names_paired_browser(inputs: Mapping[str, Any]) -> bool:
     target = inputs.get("targetId")
-    return SELECTED in inputs or (isinstance(target, str) and is_own_browser(target))
+    return SELECTED in inputs or (isinstance(target, str) and is_paired_browser(target))
 
 
 def _goal_of(inputs: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from decisions.foundation.errors import Conflict, InvalidInput
 from decisions.identity.authority import acting_on, check_steers, check_takes_over, sees
 from decisions.identity.principals import Principal
 from decisions.models import Confirmation
-from runners.own_browsers import SELECTED, split_choice
+from runners.paired_browser.choice import SELECTED, split_choice
 from runners.targets.targets import Caller
 from runs.conversations.message_queue import (
     hold_back,
@@ -61,11 +61,11 @@ def create_task(
     Returns the task and whether it is new; the same key again returns the first task.
 
     Args:
-        target_id, selected_client_id: as `own_browsers.split_choice`.
+        target_id, selected_client_id: as `paired_browsers.split_choice`.
 
     Raises:
         Conflict: The key is that of a task with another first message.
-        InvalidInput, TargetNotFound, NoBrowserPaired: As `own_browsers.split_choice`.
+        InvalidInput, TargetNotFound, NoBrowserPaired: As `paired_browsers.split_choice`.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
         Refused: As `submission.services.submit_run`, if there is a message.
     """
@@ -314,7 +314,7 @@ def take_over_task(
     active time stops.
 
     Args:
-        reason: what at the person's own browser started the takeover; for the log.
+        reason: what at the paired browser started the takeover; for the log.
         at_browser: as `_admit`.
 
     Raises:

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from decisions.audit.record import AuditEvent, record
-from runners.plugin.messaging.notices import send_task_status
+from runners.paired_browser.messaging.notices import send_task_status
 from runs.conversations.browser_wait import waits_of_tasks
 from runs.conversations.log import append_events
 from runs.events.types import EventType
@@ -83,7 +83,7 @@ def move_task(
 
 
 def _inform_browser(client_id: str, task_id: str, status: TaskStatus, title: str) -> None:
-    """Send a person's own browser the status of a task, and what the task waits for."""
+    """Send a paired browser the status of a task, and what the task waits for."""
     waits = waits_of_tasks([task_id]) if status == TaskStatus.ONGOING else {}
     send_task_status(client_id, task_id, status.value, title=title, waits_for=waits.get(task_id))
 

@@ -20,7 +20,7 @@ from decisions.foundation.infra.clock import now_ms
 from decisions.foundation.security.logs import hiding
 from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
-from runners.own_browsers import SELECTED
+from runners.paired_browser.choice import SELECTED
 from runners.tools.base import Effect
 from runs.calls.first_call import FirstCall, admit_first_call, planned_call, start_events
 from runs.execution.event_buffer import EventBuffer, stored_bytes
@@ -149,7 +149,7 @@ class Execution:
 
     def _fail_lost_steps(self) -> None:
         """Fail `once` steps that an earlier worker started but did not end: effect unknown. In a
-        person's own browser they are launched, to collect the result that it may have sent.
+        paired browser they are launched, to collect the result that it may have sent.
         """
         lost = step_records.lost_steps(self.steps.values(), self.lease.started)
         if lost and SELECTED in self.inputs:

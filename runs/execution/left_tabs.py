@@ -1,4 +1,4 @@
-"""The tabs that a canceled or timed out run leaves in a person's own browser."""
+"""The tabs that a canceled or timed out run leaves in a paired browser."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import logging
 from django.db import Error
 
 from runners.invocation.event_loop import get_loop
-from runners.invocation.own_tabs import BUSY_S, close_tabs_of_task
-from runners.own_browsers import SELECTED, PluginBrowser
+from runners.invocation.paired_tabs import BUSY_S, close_tabs_of_task
+from runners.paired_browser.choice import SELECTED, PairedBrowser
 from runs.models import Run, Task
 
 _MARGIN_S = 10.0
@@ -28,6 +28,6 @@ def close_left_tabs(run: Run) -> None:
     except Error as error:
         log.warning("the tabs of a run stay open: %s", error, extra={"runId": run.id})
         return
-    browser = PluginBrowser(str(run.inputs[SELECTED]), run.task_id, "", "")
+    browser = PairedBrowser(str(run.inputs[SELECTED]), run.task_id, "", "")
     if not get_loop().run(close_tabs_of_task(browser), BUSY_S + _MARGIN_S):
         log.info("the tabs of a run in a person's browser stay open", extra={"runId": run.id})

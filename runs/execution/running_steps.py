@@ -22,7 +22,7 @@ from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import OpenBrowserSession
 from runners.errors import ToolFailed, ToolTimeout
 from runners.invocation.event_loop import get_loop
-from runners.own_browsers import SELECTED
+from runners.paired_browser.choice import SELECTED
 from runners.tools.base import Effect
 from runners.tools.registry import is_workspace_tool
 from runs.calls.first_call import FirstCall
@@ -297,7 +297,7 @@ class RunningSteps:
             raise
 
     def _needs_browser(self, plan: StepPlan) -> bool:
-        """Return whether a step uses a browser of this worker. In a person's own browser only the
+        """Return whether a step uses a browser of this worker. In a paired browser only the
         tools that are no browser actions do.
         """
         if not self._template.needs_browser(plan.input):

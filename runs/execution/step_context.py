@@ -31,11 +31,11 @@ from runners.invocation.arguments import check_args
 from runners.invocation.fallback import RemoteCall, falls_back, local_tool
 from runners.invocation.invoke import invoke, raise_if_interrupted
 from runners.invocation.step_call import StepCall
-from runners.own_browsers import PluginBrowser
+from runners.paired_browser.choice import PairedBrowser
 from runners.tools.base import Effect, ToolCall, ToolContext, ToolResult
 from runners.workspace.workspace import ProjectWorkspace
 from runs.agent.history import HistoryMessage, messages_before
-from runs.calls.browser_policy import OwnBrowser, client_of_call
+from runs.calls.browser_policy import PairedBrowserTarget, client_of_call
 from runs.calls.first_call import FirstCall
 from runs.calls.page_elements import (
     MAX_RENEWALS,
@@ -307,8 +307,8 @@ class StepRun:
         timeout_ms: int | None,
         context: ToolContext,
     ) -> dict[str, Any]:
-        if isinstance(target, OwnBrowser):
-            context = replace(context, plugin=self._plugin_browser(target, request))
+        if isinstance(target, PairedBrowserTarget):
+            context = replace(context, paired_browser=self._paired_browser(target, request))
         if timeout_ms is not None:
             until = time.monotonic() + timeout_ms / 1000
             context = replace(context, deadline=min(context.deadline, until))
@@ -404,8 +404,10 @@ class StepRun:
         data = orjson.dumps(output)
         return await self._save(data, name="output.json", mime_type="application/json")
 
-    def _plugin_browser(self, browser: OwnBrowser, request: ToolCallRequest) -> PluginBrowser:
-        return PluginBrowser(
+    def _paired_browser(
+        self, browser: PairedBrowserTarget, request: ToolCallRequest
+    ) -> PairedBrowser:
+        return PairedBrowser(
             client_id=browser.client.id,
             task_id=self.run.task_id or self.run.id,
             task_title=browser.task_title,
@@ -415,7 +417,7 @@ class StepRun:
         )
 
     def _action_id(self, number: int) -> str:
-        """Return the idempotency key of a call in a person's own browser. A worker that takes a
+        """Return the idempotency key of a call in a paired browser. A worker that takes a
         `once` step over computes the same one; a retried step is another action.
         """
         attempt = "" if self.effect == Effect.ONCE else f".{self.attempt_number}"

@@ -1,6 +1,6 @@
 """Tool calls of steps, and their audit events.
 
-A call that works in a workspace, or that a runner or a person's own browser performs, has two
+A call that works in a workspace, or that a runner or a paired browser performs, has two
 audit events: `tool.called` before it starts, and `tool.succeeded` or `tool.failed` after its end,
 so that a call whose worker died is recorded too (`runs.lifecycle.in_flight_calls`). A call in the
 worker's browser, of which a step may make hundreds, has one, `tool.called`, written with the step's

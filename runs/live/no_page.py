@@ -10,7 +10,7 @@ NOT_RUNNING = "No page is open: the agent opens one when it runs."
 CLOSED = "The page was closed."
 LOST = "The page was lost with its worker."
 GIVE_BACK = "Give it back: the agent is informed and opens it again."
-IN_OWN_BROWSER = (
+IN_PAIRED_BROWSER = (
     "The agent works in the paired browser “{}”: watch it there. You can take over, give back and"
     " stop here and there."
 )
@@ -19,8 +19,8 @@ REOPENS = "The agent is informed when it continues, and opens it again."
 
 def no_page_reason(task_id: str) -> str:
     """Return why the task has no page now."""
-    if (browser := _own_browser(task_id)) is not None:
-        return IN_OWN_BROWSER.format(browser)
+    if (browser := _paired_browser(task_id)) is not None:
+        return IN_PAIRED_BROWSER.format(browser)
     run = (
         Run.objects.filter(task_id=task_id, started_at__isnull=False)
         .order_by("created_at", "id")
@@ -36,7 +36,7 @@ def no_page_reason(task_id: str) -> str:
     return NO_PAGE
 
 
-def _own_browser(task_id: str) -> str | None:
+def _paired_browser(task_id: str) -> str | None:
     """Return the name of the paired browser that the task acts in, or None."""
     selected = Task.objects.filter(id=task_id).values_list("selected_client_id", flat=True).first()
     if selected is None:

@@ -157,7 +157,7 @@ class TaskEvent(models.Model):
 
 
 class TaskOrigin(models.Model):
-    """An origin on which a person allowed a task to act in that person's own browser.
+    """An origin on which a person allowed a task to act in the person's paired browser.
 
     Attributes:
         decision_id: the decision that a person confirmed first there.

@@ -18,7 +18,7 @@ from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
 from decisions.chat.idle_conversations import delete_idle_conversations
 from decisions.foundation.infra.processes import mark_alive
-from runners.plugin.pairing.registry import delete_revoked_clients
+from runners.paired_browser.pairing.registry import delete_revoked_browsers
 from runners.targets.snapshots import sweep_workspaces
 from runs.calls.idempotency import delete_expired_keys
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
@@ -81,7 +81,7 @@ class Scheduler:
             (60.0, expire_sessions),
             (3600.0, delete_old_runs),
             (3600.0, delete_closed_sessions),
-            (3600.0, delete_revoked_clients),
+            (3600.0, delete_revoked_browsers),
             (3600.0, collect_blobs),
             (3600.0, delete_old_uploads),
             (300.0, delete_expired_answers),

@@ -12,7 +12,7 @@ from decisions.authorization.authorize import admit_call, tool_call_request, use
 from decisions.foundation.errors import InvalidInput
 from decisions.identity.authority import acting_on, check_steers
 from decisions.identity.principals import Principal
-from runners.own_browsers import SELECTED
+from runners.paired_browser.choice import SELECTED
 from runs.models import ACTIVE, ANSWER, Run
 from runs.queries.visibility import visible_run
 from runs.queue import wakeups

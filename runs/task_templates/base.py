@@ -185,7 +185,7 @@ class TaskTemplate(ABC):
 
     Attributes:
         keeps_session: a run without a sessionId gets a browser session that stays open after it.
-        closes_tabs: in a person's own browser its tabs do not outlive the run, however that ends.
+        closes_tabs: in a paired browser its tabs do not outlive the run, however that ends.
         shares_page: the steps work in the same tab, one after another. If its page is lost with the
             worker, the earlier steps are repeated first, unless one has the effect `once`.
         last_step_waits: the last step starts when all others have ended.

@@ -11,9 +11,9 @@ from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.security.sealed_messages import Inbox
 from decisions.identity.principals import Principal
 from runners.models import PluginClient
-from runners.plugin.connections.snapshots import read_snapshot
-from runners.plugin.messaging.channel import snapshot_channel
-from runs.live.own_browser import browser_of_task
+from runners.paired_browser.connections.snapshots import read_snapshot
+from runners.paired_browser.messaging.channel import snapshot_channel
+from runs.live.paired_browser import browser_of_task
 
 RETRY_S = 5.0  # pause after Redis was unavailable
 POLL_S = 2.0
@@ -21,8 +21,8 @@ SendState = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 async def follow_browser(caller: Principal, task_id: str, send: SendState) -> None:
-    """Send {clientId, seq, state} of the caller's own browser, if the task acts in it, now and at
-    each change. It never ends. Nothing is sent while Redis is unavailable.
+    """Send {clientId, seq, state} of the caller's paired browser, if the task acts in it, now and
+    at each change. It never ends. Nothing is sent while Redis is unavailable.
     """
     browser = await in_thread(browser_of_task, caller, task_id)
     if browser is None:

@@ -1,4 +1,4 @@
-"""The signed addresses by which a person's own browser exchanges bytes with the server."""
+"""The signed addresses by which a paired browser exchanges bytes with the server."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from tests.support.browser.covering_frames import victim_server
 from tests.support.browser.moving_pages import HOSTILE
 from tests.support.browser.page_server import serve_pages
 from tests.support.browser.real_documents import real_documents
-from tests.support.plugin.extension_browser import find_full_chromium
+from tests.support.extension.extension_browser import find_full_chromium
 
 CLICKS_ON_A_PAGE = 40  # at most; fewer if there are not that many for each hostile page
 ORDINARY_PAGES = 50
@@ -117,7 +117,7 @@ def clickers_of(browser: str) -> Clickers:
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    from tests.support.plugin.extension_clicks import extension_clickers
+    from tests.support.extension.extension_clicks import extension_clickers
 
     return extension_clickers
 

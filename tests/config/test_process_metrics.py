@@ -150,9 +150,9 @@ def test_every_metric_of_the_dashboard_and_the_alert_rules_is_exported(
     metrics.browser_crashed("page")
     count_model_turn()
     metrics.anonymous_events({"access.refused": 1})
-    metrics.plugin_message("ping")
-    metrics.plugin_acknowledged(0.1)
-    metrics.plugin_action_ended("success", 0.1)
+    metrics.extension_message("ping")
+    metrics.extension_acknowledged(0.1)
+    metrics.extension_action_ended("success", 0.1)
     exported = {name for name, _ in scrape()}
     used = {name for text in expressions() for name in METRIC.findall(text)}
     assert len(used) > 20

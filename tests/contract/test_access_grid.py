@@ -28,8 +28,8 @@ from mcp_server.http.lazy_loading import PATHS
 from mcp_server.protocol.resources import TEMPLATES
 from mcp_server.tools.registry import load_toolsets
 from runners.actions.catalogue import ACTIONS
-from runners.plugin.pairing.registry import pair_client
-from runners.plugin.pairing.tickets import create_ticket
+from runners.paired_browser.pairing.registry import pair_browser_of
+from runners.paired_browser.pairing.tickets import create_ticket
 from runners.tools.registry import list_tools
 from runs.models import Webhook, WebhookDelivery
 from runs.websockets.live import END
@@ -396,7 +396,7 @@ def _paired_browser(owner: dict[str, str]) -> str:
     secret = owner["Authorization"].removeprefix("Bearer ")
     ticket = create_ticket(principal=authenticate(secret), name=SECRET)["ticket"]
     about = {**ABOUT, "extension": {**ABOUT["extension"], "name": SECRET}}
-    return pair_client(ticket, about).client_id
+    return pair_browser_of(ticket, about).client_id
 
 
 def test_the_tables_name_existing_calls_only() -> None:
@@ -533,7 +533,7 @@ def test_each_websocket_is_closed_for_callers_without_the_right(grid: Grid, web:
     assert {name for name in vars(asgi) if name.startswith("serve_")} == {
         "serve_task",
         "serve_live",
-        "serve_plugin",  # tests/contract/test_plugin_socket.py
+        "serve_extension",  # tests/contract/test_extension_socket.py
     }
     for end in ("", END):
         path = f"{grid.ids['taskId']}{end}"

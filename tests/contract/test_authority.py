@@ -45,7 +45,7 @@ from decisions.models import Decision, Token
 from runners.errors import ToolFailed
 from runs.calls.uploads import read_upload
 from runs.conversations.services import add_message, create_task, resume_task, take_over_task
-from runs.live.own_browser import resume_from_browser, take_over_from_browser
+from runs.live.paired_browser import resume_from_browser, take_over_from_browser
 from runs.models import Run, Task, Webhook, WebhookDelivery
 from runs.submission.answer import answer_run
 from runs.submission.services import cancel_run
@@ -56,7 +56,7 @@ from runs.webhooks.services import (
     list_webhooks,
 )
 from runs.worker.worker import WorkerProcess
-from tests.support.browser.own_browser import pair
+from tests.support.browser.paired_browser import pair
 from tests.support.decisions.confirmations import CONFIRMER
 from tests.support.decisions.continuity import SHELL, create_decision
 from tests.support.runs.task_socket import open_task_socket

@@ -26,7 +26,7 @@ from decisions.identity.principals import Principal
 from decisions.models import Decision
 from runners.browser_sessions import read_state
 from runners.models import BrowserSession, PluginClient
-from runners.plugin.pairing.tickets import create_ticket
+from runners.paired_browser.pairing.tickets import create_ticket
 from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.calls.browser_actions import perform_action
@@ -41,8 +41,8 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.audit.canaries import Places, every_column, files_below, found_in
 from tests.support.audit.secret_search import collect_logs, every_page
-from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.browser.page_server import PageResponse, html
+from tests.support.browser.paired_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.browser.template_sites import Site
 from tests.support.decisions.deciders import SURFACES, Decider
 from tests.support.runners.protocol_browser import open_browser, pair_browser, tab
@@ -289,7 +289,7 @@ def every_stream(api: httpx.Client, web: str, token: str, run_ids: list[str]) ->
     return places
 
 
-def pair_own_browser(web: str, principal: Principal) -> dict[str, str]:
+def pair_paired_browser(web: str, principal: Principal) -> dict[str, str]:
     """Pair a browser, which comes back with its secret; return its secrets."""
     ticket = create_ticket(principal=principal, name="b")["ticket"]
     with pair_browser(web, ticket) as browser:
@@ -378,7 +378,7 @@ def test_no_canary_is_where_no_secret_may_be(
         chat = api.post("/api/v1/chat", json=RISKY).json()
         secrets["confirm token"] = chat["trace"]["high_risk_confirmation"]["confirm_token"]
         deliver()
-        secrets |= pair_own_browser(web, principal)
+        secrets |= pair_paired_browser(web, principal)
         secrets["session cookie"] = _longest_cookie()
         run_ids = list(Run.objects.values_list("id", flat=True))
         places = every_column() | every_answer(api, principal, run_ids)

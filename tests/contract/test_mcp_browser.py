@@ -32,8 +32,8 @@ from tests.support.agent.agent_goals import observations, page_field
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.audit.canaries import every_column, found_in
-from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.browser.page_server import PageServer
+from tests.support.browser.paired_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.rest.rest import bearer
 
 TOOLSETS = ("runtime", "browser")
@@ -542,7 +542,7 @@ def test_a_host_completes_the_second_step_of_a_login_on_its_page(
     assert "Limit 500" in page
 
 
-def test_a_host_acts_in_the_users_own_browser(
+def test_a_host_acts_in_the_users_paired_browser(
     browsing: Host, browser: ScriptedBrowser, principal: Principal
 ) -> None:
     opened, page = act(browsing, "task_start", url=SHOP, targetId="plugin")

@@ -14,7 +14,7 @@ SCREEN = 40
 # Pages that are looked up, not read: why they have no example on their first screen.
 WITHOUT_EXAMPLE = {
     "docs/glossary.md": "a table of nouns",
-    "docs/plugin-privacy.md": "the text of the extension's own page on privacy",
+    "docs/extension-privacy.md": "the text of the extension's own page on privacy",
 }
 CITATION = re.compile(r"\bS([0-4]) (§[\d.]+(?:(?:, | and | to )§[\d.]+)*)")
 

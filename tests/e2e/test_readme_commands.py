@@ -151,9 +151,9 @@ def test_the_files_and_scripts_of_a_project_are_used(reader: Reader) -> None:
     assert (built["output"]["ok"], "built" in built["output"]["logs"]) == (True, True)
 
 
-def test_a_task_in_the_own_browser_needs_a_paired_one(reader: Reader) -> None:
-    (refused,) = reader.run("plugin", "docs/own-browser.md")
+def test_a_task_in_the_paired_browser_needs_a_paired_one(reader: Reader) -> None:
+    (refused,) = reader.run("plugin", "docs/paired-browser.md")
     assert refused["errorCode"] == "PLUGIN_OFFLINE"
     assert "plt_" in run(
-        reader.block("plugin_ticket", "docs/plugin.md").partition("\n")[2], reader.env
+        reader.block("plugin_ticket", "docs/extension.md").partition("\n")[2], reader.env
     )

@@ -14,7 +14,7 @@ from decisions.foundation.validation.json_schema import (
     Schema,
     closed,
 )
-from runners.plugin.protocol.messages import STATE
+from runners.paired_browser.protocol.messages import STATE
 
 TICKET_INPUT: Schema = closed(
     {

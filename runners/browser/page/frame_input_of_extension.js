@@ -1,4 +1,4 @@
-// In a person's own browser, frames of other origins get no input while the extension sends some (overlay/frame.js says when). A
+// In a paired browser, frames of other origins get no input while the extension sends some (overlay/frame.js says when). A
 // document that is new is informed a moment later: until then it gets none.
 const UNTOLD_MS = 1000;
 const startedAt = performance.now();

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from runners.browser.page_scripts import extension_scripts
-from runners.plugin.package import FOLDER, pack_extension
+from runners.paired_browser.package import FOLDER, pack_extension
 
 GENERATED = FOLDER / "generated"
 

@@ -20,7 +20,7 @@ _TITLES = {
     "context": _("Background"),
     "maxSteps": _("Turns at most"),
     "targetId": _("Workspace or browser"),
-    "selectedClientId": _("Your own browser"),
+    "selectedClientId": _("Your paired browser"),
     "tools": _("Tools it may use"),
     "outputSchema": _("Shape of the output"),
     "taskId": _("Task"),
@@ -170,7 +170,7 @@ _INPUTS = (
     _("Turns of the model; in the last one it can only complete."),
     _(
         "The workspace that its tools work in; by default the caller's default one. plugin,"
-        " or a plc_… id, is the caller's own browser, as selectedClientId."
+        " or a plc_… id, is the caller's paired browser, as selectedClientId."
     ),
     _(
         "The browser that you paired, in which the run acts: its plc_… id, or plugin for the"
@@ -193,7 +193,7 @@ _INPUTS = (
         "A page with an HTTP error status (404, 500): fail, with details.httpStatus and the"
         " page's text in details.artifactId; or keep it as a page like any other."
     ),
-    _("plugin, or a plc_… id: your own browser, as selectedClientId."),
+    _("plugin, or a plc_… id: your paired browser, as selectedClientId."),
     _("One tool call."),
     _("A field of the form and its value."),
     _("A tool's name."),

@@ -36,8 +36,8 @@ from decisions.foundation.presentation.formatting import short_id
 from decisions.foundation.presentation.html import link_to, moment
 from decisions.foundation.presentation.refusals import refusal_text
 from decisions.identity.principals import Principal, admin_principal, ensure_workspace
-from runners.own_browsers import own_browsers
-from runners.plugin.pairing.selectors import is_connected
+from runners.paired_browser.choice import paired_browsers
+from runners.paired_browser.pairing.selectors import is_connected
 from runners.targets.targets import Caller
 from runs.admin.runs.questions import posted_answer, posted_expiry
 from runs.admin.tasks import detail
@@ -125,7 +125,7 @@ class TaskAdmin(ReadOnlyAdmin):
             "may_operate": self.has_operate_permission(request),
             "content_max": MESSAGE_MAX,
             "has_model": bool(settings.LLM.model),
-            "own_browsers": _own_browsers(request),
+            "paired_browsers": _paired_browsers(request),
         }
         return super().changelist_view(request, {**context, **(extra_context or {})})
 
@@ -272,9 +272,9 @@ def _creator(request: HttpRequest) -> Principal:
     )
 
 
-def _own_browsers(request: HttpRequest) -> list[dict[str, Any]]:
+def _paired_browsers(request: HttpRequest) -> list[dict[str, Any]]:
     """Return {id, name, is_connected} of the browsers that the operator paired."""
-    clients = own_browsers(Caller.of(_creator(request))).order_by("-last_seen_at")
+    clients = paired_browsers(Caller.of(_creator(request))).order_by("-last_seen_at")
     return [
         {"id": client.id, "name": client.name, "is_connected": is_connected(client)}
         for client in clients

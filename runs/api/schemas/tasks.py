@@ -23,7 +23,7 @@ _TARGET: Schema = {
     "minLength": 1,
     "maxLength": 64,
     "description": "The target that the agent works on; plugin, or the plc_… id of a browser that"
-    " you paired, makes it act in your own browser.",
+    " you paired, makes it act in your paired browser.",
 }
 _SELECTED: Schema = {
     "type": "string",

@@ -12,7 +12,7 @@ from decisions.audit.record import command_actor
 from decisions.foundation.errors import Refused
 from decisions.identity.principals import LOCAL, local_principal
 from decisions.identity.tokens import principal_of_token
-from runners.plugin.pairing.tickets import LIFETIME, create_ticket
+from runners.paired_browser.pairing.tickets import LIFETIME, create_ticket
 from runs.operations.home.errors import StackError
 from runs.operations.home.prepare import prepare_home
 from runs.operations.home.state import live_info

@@ -12,7 +12,7 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from runners.plugin.connections.hub import get_plugin_hub
+from runners.paired_browser.connections.hub import get_extension_hub
 from runs.operations.health.service_heartbeat import ServiceHeartbeat
 from runs.operations.home.errors import StackError
 from runs.operations.home.listen import FIRST_PORT, listen
@@ -74,7 +74,7 @@ class WebServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the event streams and the connections of browsers, then shut down."""
         get_hub().close()
-        await get_plugin_hub().close()
+        await get_extension_hub().close()
         await super().shutdown(sockets)
         if self.heartbeat is not None:
             self.heartbeat.stop()

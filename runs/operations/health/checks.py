@@ -39,7 +39,7 @@ from decisions.identity.tokens import (
 from runners.browser.pool.driver import browser_environment
 from runners.errors import ToolFailed
 from runners.models import PluginClient
-from runners.plugin.pairing.selectors import connected_clients
+from runners.paired_browser.pairing.selectors import connected_browsers
 from runs.operations.health.processes import ProcessState, ProcessStatus, list_processes
 from runs.operations.health.status import describe_audit_fault
 from runs.operations.health.web_probe import describe_web_fault
@@ -250,14 +250,14 @@ def check_confirmers() -> CheckResult:
 
 
 def check_browsers() -> CheckResult:
-    """Report how many people's own browsers are paired and connected; nothing needs one."""
+    """Report how many paired browsers are paired and connected; nothing needs one."""
     try:
         paired = PluginClient.objects.filter(revoked_at__isnull=True).count()
-        online = connected_clients().count()
+        online = connected_browsers().count()
     except Error:
         return CheckResult("note", "browsers", "not checked: see the database")
     if not paired:
-        what = "none is paired; `manage.py plugin_ticket` pairs your own one (docs/plugin.md)"
+        what = "none is paired; `manage.py plugin_ticket` pairs your own one (docs/extension.md)"
         return CheckResult("ok", "browsers", what)
     return CheckResult("ok", "browsers", f"{paired} paired, {online} connected now")
 

@@ -21,7 +21,7 @@ from decisions.foundation.presentation.formatting import duration
 from decisions.foundation.presentation.visible_text import visible
 from decisions.models import Confirmation, ConfirmationStatus
 from decisions.models.audit_triggers import changed_triggers
-from runners.plugin.pairing.selectors import connected_clients
+from runners.paired_browser.pairing.selectors import connected_browsers
 from runs.models import Slot, WebhookDelivery, Worker
 from runs.models.webhooks import DeliveryStatus
 from runs.operations.health.processes import list_processes
@@ -67,7 +67,7 @@ class InstallationStatus:
         queue: runs that a worker could claim if a slot were free; the oldest that never started.
         deliveries: due deliveries of webhooks.
         changed_triggers: differences between the triggers of the audit tables and Continuity's.
-        plugins_connected: paired browsers that are connected now.
+        browsers_connected: paired browsers that are connected now.
         processes: how many, by kind and state.
     """
 
@@ -80,7 +80,7 @@ class InstallationStatus:
     deliveries: Backlog
     unsealed: Backlog
     changed_triggers: int
-    plugins_connected: int
+    browsers_connected: int
     processes: Mapping[tuple[str, str], int]
 
 
@@ -148,7 +148,7 @@ def read_installation_status() -> InstallationStatus:
         deliveries=_backlog(due, "next_try_at", now),
         unsealed=Backlog(unsealed.number, unsealed.oldest_s),
         changed_triggers=len(changed_triggers()),
-        plugins_connected=connected_clients().count(),
+        browsers_connected=connected_browsers().count(),
         processes=Counter((one.kind, str(one.state)) for one in list_processes()),
     )
 

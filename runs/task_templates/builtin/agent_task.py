@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation.step_call import StepCall
-from runners.own_browsers import with_own_browser
+from runners.paired_browser.choice import with_paired_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Closed
 from runners.tools.registry import get_tool
@@ -35,8 +35,8 @@ from runs.agent.tools import AGENT_TOOLS, resolve_tools, resolve_workspace
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import run_error
-from runs.task_templates.own_browser import SelectedClientId
 from runs.task_templates.page_inputs import with_scheme
+from runs.task_templates.paired_browser import SelectedClientId
 from runs.task_templates.registry import register
 from runs.task_templates.subjects import first_words
 
@@ -73,7 +73,7 @@ class AgentTaskInputs(Closed):
         min_length=1,
         max_length=64,
         description="The workspace that its tools work in; by default the caller's default one."
-        " plugin, or a plc_… id, is the caller's own browser, as selectedClientId.",
+        " plugin, or a plc_… id, is the caller's paired browser, as selectedClientId.",
     )
     selected_client_id: SelectedClientId = None
     tools: list[str] | None = Field(
@@ -147,11 +147,11 @@ class AgentTask(TaskTemplate):
 
         Raises:
             InvalidInput: The goal is blank, or the caller has no such workspace or tool.
-            TargetNotFound, NoBrowserPaired: As `own_browsers.with_own_browser`.
+            TargetNotFound, NoBrowserPaired: As `paired_browsers.with_paired_browser`.
         """
         if not inputs["goal"].strip():
             raise InvalidInput("inputs.goal: it is blank; say what the agent is to do.")
-        inputs = with_own_browser(Caller.of(principal), inputs)
+        inputs = with_paired_browser(Caller.of(principal), inputs)
         target = resolve_workspace(principal, inputs.get("targetId"))
         tools = resolve_tools(principal, target, inputs.get("tools"))
         return {**inputs, "tools": tools, **({"targetId": target} if target else {})}

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.browser.parameters import ExtractOptions
-from runners.own_browsers import SELECTED, with_own_browser
+from runners.paired_browser.choice import SELECTED, with_paired_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Closed
 from runs.models import RunStatus
@@ -20,11 +20,6 @@ from runs.task_templates.outcomes import (
     common_error,
     next_actions,
     warnings_of_items,
-)
-from runs.task_templates.own_browser import (
-    SelectedClientId,
-    close_own_tabs,
-    read_in_own_browser,
 )
 from runs.task_templates.page_inputs import (
     CONTENT,
@@ -36,6 +31,11 @@ from runs.task_templates.page_inputs import (
     status_of,
 )
 from runs.task_templates.page_texts import kept_page, shown_characters
+from runs.task_templates.paired_browser import (
+    SelectedClientId,
+    close_task_tabs,
+    read_in_paired_browser,
+)
 from runs.task_templates.registry import register
 from runs.task_templates.subjects import pages_of
 
@@ -60,7 +60,7 @@ class BatchExtractPagesInputs(Closed):
         alias="targetId",
         min_length=1,
         max_length=64,
-        description="plugin, or a plc_… id: your own browser, as selectedClientId.",
+        description="plugin, or a plc_… id: your paired browser, as selectedClientId.",
     )
     selected_client_id: SelectedClientId = None
 
@@ -131,20 +131,20 @@ class BatchExtractPages(TaskTemplate):
         return pages_of(inputs["urls"])
 
     def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
-        """Return the inputs with the caller's own browser, if they choose one.
+        """Return the inputs with the caller's paired browser, if they choose one.
 
         Raises:
             InvalidInput: targetId is no browser.
-            TargetNotFound, NoBrowserPaired: As `own_browsers.with_own_browser`.
+            TargetNotFound, NoBrowserPaired: As `paired_browsers.with_paired_browser`.
         """
-        complete = with_own_browser(Caller.of(principal), inputs)
+        complete = with_paired_browser(Caller.of(principal), inputs)
         if "targetId" in complete:
             raise InvalidInput("inputs.targetId: it has to be plugin, or a plc_… id.")
         return complete
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
-        """Return one reading step per URL, in the given order; in the caller's own browser also one
-        that closes the tabs.
+        """Return one reading step per URL, in the given order; in a paired browser also one that
+        closes the tabs.
         """
         steps = [StepPlan(f"read {url[:150]}", {"url": url}) for url in inputs["urls"]]
         return [*steps, StepPlan("close the tabs", {})] if SELECTED in inputs else steps
@@ -152,11 +152,13 @@ class BatchExtractPages(TaskTemplate):
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Read one page, or close the tabs."""
         if "url" not in step.input:
-            return await close_own_tabs(ctx)
+            return await close_task_tabs(ctx)
         count = len(ctx.inputs["urls"])
         if SELECTED in ctx.inputs:
             title = f"Continuity: {count} pages"
-            page = await read_in_own_browser(step.input["url"], ctx.inputs, ctx, group_title=title)
+            page = await read_in_paired_browser(
+                step.input["url"], ctx.inputs, ctx, group_title=title
+            )
         else:
             args = {"url": step.input["url"], **extract_of(ctx.inputs)}
             page = dict(await ctx.call("read_page", args))
@@ -187,7 +189,7 @@ class BatchExtractPages(TaskTemplate):
         )
 
     def concurrency(self, inputs: Mapping[str, Any]) -> int:
-        """Return the requested number of tabs; in the caller's own browser one."""
+        """Return the requested number of tabs; in the caller's paired browser one."""
         return 1 if SELECTED in inputs else int(inputs.get("concurrency", 3))
 
     def shares_steps(self, inputs: Mapping[str, Any]) -> bool:

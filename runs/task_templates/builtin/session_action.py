@@ -15,7 +15,7 @@ from decisions.identity.principals import Principal
 from runners.actions.catalogue import ACTIONS, OBSERVE, SWITCH_TAB, TASK_START, TASK_STOP
 from runners.actions.errors import InvalidTaskTab, TaskTabClosed
 from runners.actions.retries import with_retry
-from runners.own_browsers import with_own_browser
+from runners.paired_browser.choice import with_paired_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Closed, Effect, ToolResult
 from runs.agent.call_events import end_event_data, ending_event, start_event_data
@@ -25,7 +25,7 @@ from runs.agent.pages.page_state import PERSON_HAD_PAGE
 from runs.agent.results import fit_result
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
-from runs.task_templates.own_browser import SelectedClientId
+from runs.task_templates.paired_browser import SelectedClientId
 from runs.task_templates.registry import register
 from runs.task_templates.subjects import host_of, subject_line
 
@@ -95,12 +95,12 @@ class SessionAction(TaskTemplate):
         return {TEXT} if inputs.get(MASKS_TEXT) else set()
 
     def complete_inputs(self, inputs: Mapping[str, Any], principal: Principal) -> Mapping[str, Any]:
-        """Return the inputs with the caller's own browser, if the session acts in one.
+        """Return the inputs with the caller's paired browser, if the session acts in one.
 
         Raises:
-            TargetNotFound, NoBrowserPaired: As `own_browsers.with_own_browser`.
+            TargetNotFound, NoBrowserPaired: As `paired_browsers.with_paired_browser`.
         """
-        return with_own_browser(Caller.of(principal), inputs)
+        return with_paired_browser(Caller.of(principal), inputs)
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the step of the action and, if it may change the page, that of the observation."""

@@ -20,7 +20,7 @@ from decisions.models import PolicyRule, Token
 from runners.targets.targets import TargetFields, create_target_row
 from runs.calls.direct_call import call_tool
 from runs.calls.request import DirectCallRequest
-from tests.support.browser.own_browser import pair
+from tests.support.browser.paired_browser import pair
 
 pytestmark = pytest.mark.usefixtures("open_loopback")
 

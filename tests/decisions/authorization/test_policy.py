@@ -187,7 +187,7 @@ def test_rules_are_cached_until_one_changes(
 
 
 @pytest.mark.parametrize("target", ["plugin", "plc_1"])
-def test_changes_of_pages_in_a_persons_own_browser_need_a_confirmation(
+def test_changes_of_pages_in_a_persons_paired_browser_need_a_confirmation(
     principal: Principal, target: str
 ) -> None:
     rules = current_policy(

@@ -33,7 +33,7 @@ from runs.models import Run, Task, TaskMessage, Webhook, WebhookDelivery
 from runs.sessions.services import create_session
 from runs.webhooks.services import create_webhook, disable_webhook
 from tests.contract.mcp_host import PrincipalTransport, StdioHost
-from tests.support.browser.own_browser import pair
+from tests.support.browser.paired_browser import pair
 from tests.support.decisions.confirmations import confirm
 from tests.support.decisions.continuity import (
     SHELL,

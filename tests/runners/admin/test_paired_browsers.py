@@ -16,9 +16,9 @@ from decisions.foundation.infra.redis import connect
 from decisions.identity.principals import Principal, create_token
 from decisions.models import AuditEntry
 from runners.models import PluginClient
-from runners.plugin.connections.snapshots import write_snapshots
-from runners.plugin.pairing.registry import pair_client
-from runners.plugin.pairing.tickets import create_ticket
+from runners.paired_browser.connections.snapshots import write_snapshots
+from runners.paired_browser.pairing.registry import pair_browser_of
+from runners.paired_browser.pairing.tickets import create_ticket
 from tests.support.runners.protocol_browser import ABOUT, tab
 
 LIST = "/admin/runners/pluginclient/"
@@ -32,7 +32,7 @@ def pair_as(client: Client, **fields: Any) -> PluginClient:
     assert link, shown.content.decode()
     server, _, ticket = html.unescape(link[1]).partition("#")
     assert server == "http://testserver"
-    return PluginClient.objects.get(id=pair_client(ticket, ABOUT).client_id)
+    return PluginClient.objects.get(id=pair_browser_of(ticket, ABOUT).client_id)
 
 
 def show_tab(client_id: str, title: str) -> None:
@@ -90,7 +90,7 @@ def test_what_a_browser_paired_by_command_has_open_needs_the_change_permission(
     principal: Principal, superuser_client: Client, staff_client: Callable[..., Client]
 ) -> None:
     ticket = create_ticket(principal=principal, actor="command:ann")["ticket"]
-    browser = PluginClient.objects.get(id=pair_client(ticket, ABOUT).client_id)
+    browser = PluginClient.objects.get(id=pair_browser_of(ticket, ABOUT).client_id)
     show_tab(browser.id, TITLE)
     assert html.escape(TITLE) in page_of(superuser_client, browser)
     viewer = staff_client("runners.view_pluginclient")

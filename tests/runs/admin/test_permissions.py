@@ -22,7 +22,7 @@ from runners.models import BrowserSession, ExecutionTarget
 from runs.conversations.services import create_task
 from runs.models import Run, Webhook, WebhookDelivery, Worker
 from runs.webhooks.services import create_webhook
-from tests.support.browser.own_browser import pair
+from tests.support.browser.paired_browser import pair
 from tests.support.decisions.continuity import (
     SHELL,
     create_decision,

@@ -28,7 +28,7 @@ from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call, Turn, complete
 from tests.support.audit.canaries import every_column, found_in
 from tests.support.audit.secret_search import every_page
-from tests.support.browser.own_browser import SHOP, TAB, ScriptedBrowser
+from tests.support.browser.paired_browser import SHOP, TAB, ScriptedBrowser
 from tests.support.decisions.deciders import SURFACES, Decider
 from tests.support.runs.waiting import wait_until
 
@@ -45,7 +45,7 @@ def waiting(
     browser: ScriptedBrowser,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Run:
-    """Return a run that waits for a person to confirm a password in their own browser."""
+    """Return a run that waits for a person to confirm a password in their paired browser."""
     monkeypatch.setattr("runs.management.commands.confirm.prepare_home", lambda: None)
     browser.text = '[4] input password "Word" = ""'
     typed = Call("browser_type", {"tabId": TAB, "clickId": 4, "text": WORD}, "type")

@@ -1,4 +1,4 @@
-"""What a task in a person's own browser waits for, by the call that a person confirms."""
+"""What a task in a paired browser waits for, by the call that a person confirms."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from decisions.identity.principals import Principal
-from runs.live import own_browser
+from runs.live import paired_browser
 from runs.models import Run, Task, TaskStatus
-from tests.support.browser.own_browser import pair
+from tests.support.browser.paired_browser import pair
 
 NOW = datetime.now(UTC)
 
@@ -30,7 +30,7 @@ def add_tasks(principal: Principal, client_id: str, *statuses: str) -> None:
 
 
 def listed(principal: Principal, client_id: str) -> list[str]:
-    tasks = own_browser.tasks_of_browser(principal=principal, client_id=client_id)
+    tasks = paired_browser.tasks_of_browser(principal=principal, client_id=client_id)
     return [task["taskId"] for task in tasks]
 
 
@@ -54,7 +54,7 @@ def test_a_browser_is_sent_what_its_waiting_tasks_wait_for(
     question = {"type": "answer", "question": "Which size?" * 100}
     make_run(status="running", ready=False, waiting_for=question, task_id="task_0")
     make_run(status="running", task_id="task_1")
-    tasks = own_browser.tasks_of_browser(principal=principal, client_id=client_id)
+    tasks = paired_browser.tasks_of_browser(principal=principal, client_id=client_id)
     waits = {task["taskId"]: task.get("waitsFor") for task in tasks}
     answer = {"type": "answer", "question": question["question"][:300]}
     assert waits == {"task_0": answer, "task_1": None}

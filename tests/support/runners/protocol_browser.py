@@ -1,4 +1,4 @@
-"""A paired browser that speaks the protocol of docs/plugin-protocol.md, without a browser.
+"""A paired browser that speaks the protocol of docs/extension-protocol.md, without a browser.
 
 with pair_browser(web, ticket) as browser:
     browser.sync(tabs=[tab(1)])
@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from decisions.foundation.validation.json_schema import check, compile_schema
-from runners.plugin.protocol.messages import TO_CLIENT
+from runners.paired_browser.protocol.messages import TO_CLIENT
 
 TIMEOUT_S = 30.0
 ORIGIN = "chrome-extension://lllnilefilhffgilgeigmjgmhaeckfbl"

@@ -1,4 +1,4 @@
-"""The part of docs/plugin-protocol.md that shows the schemas of the messages.
+"""The part of docs/extension-protocol.md that shows the schemas of the messages.
 
 python -m tests.support.runners.protocol_docs     # writes it
 """
@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from runners.plugin.protocol.messages import FROM_CLIENT, PARTS, TO_CLIENT, complete_schema
+from runners.paired_browser.protocol.messages import FROM_CLIENT, PARTS, TO_CLIENT, complete_schema
 
-DOCS = Path(__file__).parents[3] / "docs/plugin-protocol.md"
+DOCS = Path(__file__).parents[3] / "docs/extension-protocol.md"
 START = "<!-- The schemas: python -m tests.support.runners.protocol_docs -->\n"
 
 

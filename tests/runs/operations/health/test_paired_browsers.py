@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from decisions.identity.principals import Principal
 from runs.operations.health.checks import check_browsers
-from tests.support.browser.own_browser import pair
+from tests.support.browser.paired_browser import pair
 
 
 def test_doctor_says_how_to_pair_a_browser_and_how_many_are_connected(

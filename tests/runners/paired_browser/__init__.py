@@ -1,0 +1,1 @@
+"""Tests of `runners/paired_browser/`."""

@@ -1,1 +1,0 @@
-"""A real Chromium with the extension loaded, and a server that speaks the plugin's protocol."""
