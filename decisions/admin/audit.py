@@ -6,13 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin import SimpleListFilter
 from django.core.exceptions import PermissionDenied
 from django.db import connection
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import (
     HttpRequest,
-    HttpResponse,
     HttpResponseNotAllowed,
     StreamingHttpResponse,
 )
@@ -79,7 +77,7 @@ class ActionFilter(ChoiceFilter):
         return [(action, action) for action in occurring_actions()]
 
 
-class ToolFilter(SimpleListFilter):
+class ToolFilter(ChoiceFilter):
     """Filter by the tool named in a row's metadata."""
 
     title = _("tool")
@@ -103,22 +101,17 @@ class AuditTimeFilter(TimeFilter):
         return filter_by_time(queryset, *self.bounds())
 
 
-class RefusalFilter(SimpleListFilter):
+class RefusalFilter(ChoiceFilter):
     """Filter for refused calls and failed sign-ins."""
 
     title = _("outcome")
     parameter_name = "outcome"
+    options = (("refused", _("Refusals only")),)
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Return the only choice."""
-        return [("refused", str(_("Refusals only")))]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows whose action records a refusal or a failed sign-in."""
-        if self.value() != "refused":
-            return queryset
+    def condition(self, value: str) -> Q:
+        """Return the condition of the rows whose action records one."""
         refusals = [name for name in occurring_actions() if name.endswith(_REFUSAL_SUFFIXES)]
-        return queryset.filter(action__in=refusals)
+        return Q(action__in=refusals)
 
 
 @admin.register(AuditEntry)
@@ -168,13 +161,10 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         export = self.admin_site.admin_view(self.export_view)
         return [path("export/", export, name="decisions_auditentry_export"), *super().get_urls()]
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list, with the head of the hash chain above it."""
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the head of the hash chain, and the address of the export of the listed rows."""
         export_url = f"{reverse('admin:decisions_auditentry_export')}?{request.GET.urlencode()}"
-        context = {"chain": head_of_chain(), "export_url": export_url, **(extra_context or {})}
-        return super().changelist_view(request, context)
+        return {"chain": head_of_chain(), "export_url": export_url}
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
         """Return the filtered rows as a JSON Lines file, with their hash chain."""

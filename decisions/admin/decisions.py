@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.expressions import BaseExpression
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
@@ -60,24 +60,18 @@ decision_parts: list[Callable[[HttpRequest, Decision], SafeString]] = []
 row_values: list[Callable[[HttpRequest], dict[str, BaseExpression]]] = []
 
 
-class ConfirmationFilter(admin.SimpleListFilter):
+class ConfirmationFilter(ChoiceFilter):
     """Filter by the status of the confirmation."""
 
     title = _("confirmation")
     parameter_name = "status"
+    options = ConfirmationStatus.choices
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the statuses, waiting first."""
-        return [(str(value), word(str(label))) for value, label in ConfirmationStatus.choices]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen value."""
-        if self.value() not in ConfirmationStatus.values:
-            return queryset
-        chosen = queryset.filter(confirmation__status=self.value())
-        if self.value() != ConfirmationStatus.WAITING:
-            return chosen
-        return chosen.filter(confirmation__expires_at__gt=datetime.now(UTC))
+    def condition(self, value: str) -> Q:
+        """Return the condition of the rows with a status; a waiting one has not expired."""
+        if value != ConfirmationStatus.WAITING:
+            return Q(confirmation__status=value)
+        return Q(confirmation__status=value, confirmation__expires_at__gt=datetime.now(UTC))
 
 
 class DecisionKindFilter(ChoiceFilter):
@@ -202,12 +196,10 @@ class DecisionAdmin(ReadOnlyAdmin):
                 message = f"{message} " + gettext("Its run requests a new one.")
             self.message_user(request, message, messages.SUCCESS)
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list; the inbox also shows the parts that other apps add."""
-        parts = [part(request) for part in inbox_parts] if is_inbox(request) else []
-        return super().changelist_view(request, {"inbox_parts": parts, **(extra_context or {})})
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the parts that other apps add to the inbox."""
+        parts = inbox_parts if is_inbox(request) else []
+        return {"inbox_parts": [part(request) for part in parts]}
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Return the list; each row has the line of its request beside those of the others."""
@@ -221,23 +213,15 @@ class DecisionAdmin(ReadOnlyAdmin):
         """Return "Inbox" for the list of waiting decisions."""
         return str(INBOX_TITLE if is_inbox(request) else self.list_title)
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a decision: whole to users who may decide, with the buttons while it waits."""
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return a decision: whole to users who may decide, with the buttons while it waits."""
         decision = self.get_queryset(request).filter(pk=_number(object_id)).first()
         context = {} if decision is None else self._shown(request, decision)
         context["may_decide"] = may_decide = self.has_decide_permission(request)
         if decision is not None and may_decide and confirmation_of(decision) is not None:
             page = decision_page(decision, request.GET.get("page", 1))
             context["page"] = page if context["is_waiting"] or not page.problem else None
-        return super().change_view(
-            request, object_id, form_url, {**context, **(extra_context or {})}
-        )
+        return context
 
     def live_view(self, request: HttpRequest, decision_id: int) -> HttpResponse:
         """Return the parts of a decision's page that change; the page's script updates them.

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -32,7 +32,7 @@ def midnight(now: datetime, days_ago: int = 0) -> datetime:
 
 
 class ChoiceFilter(SimpleListFilter):
-    """Keeps the rows whose `field` has the chosen value.
+    """Keeps the rows whose `field` has the chosen value, or which fulfil `condition`.
 
     Attributes:
         options: the values that can be chosen, with their labels.
@@ -53,7 +53,12 @@ class ChoiceFilter(SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Keep the rows with the chosen value."""
-        return queryset.filter(**{self.field: self.value()}) if self.value() else queryset
+        value = self.value()
+        return queryset.filter(self.condition(value)) if value else queryset
+
+    def condition(self, value: str) -> Q:
+        """Return the condition of the rows with a value."""
+        return Q((self.field, value))
 
 
 class EndedFilter(ChoiceFilter):
@@ -62,12 +67,10 @@ class EndedFilter(ChoiceFilter):
     title = _("state")
     parameter_name = "state"
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen state."""
-        if self.value() is None:
-            return queryset
+    def condition(self, value: str) -> Q:
+        """Return the condition of the rows with a state."""
         (lasting, _), *_ = self.options
-        return queryset.filter(**{f"{self.field}__isnull": self.value() == lasting})
+        return Q((f"{self.field}__isnull", value == lasting))
 
 
 class WorkspaceFilter(ChoiceFilter):

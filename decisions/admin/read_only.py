@@ -83,11 +83,20 @@ class TitledAdmin(ModelAdmin):
         """Return the title of the requested list; subclasses name filtered lists."""
         return str(self.list_title)
 
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return what the template of the list gets besides the rows; subclasses add to it."""
+        return {}
+
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return what the template of a row's page gets besides the row; subclasses add to it."""
+        return {}
+
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show the list under its title."""
-        context = {"title": self.get_list_title(request), **(extra_context or {})}
+        more = self.list_context(request)
+        context = {"title": self.get_list_title(request), **more, **(extra_context or {})}
         response: HttpResponse = super().changelist_view(request, context)
         if is_refresh(request) and isinstance(response, TemplateResponse):
             response.template_name = "admin/decisions/list_rows.html"
@@ -102,7 +111,8 @@ class TitledAdmin(ModelAdmin):
     ) -> HttpResponse:
         """Show the page of a row, which the tab names after the row and its list."""
         title = self.list_title if object_id else self.new_title
-        context = {"title": title, **(extra_context or {})}
+        more = self.page_context(request, plain_id(object_id)) if object_id else {}
+        context = {"title": title, **more, **(extra_context or {})}
         response: HttpResponse = super().changeform_view(request, object_id, form_url, context)
         if isinstance(response, TemplateResponse) and response.context_data is not None:
             response.context_data["subtitle"] = visible(response.context_data.get("subtitle") or "")
@@ -127,6 +137,14 @@ class ReadOnlyAdmin(TitledAdmin):
         """Refuse to add rows."""
         return False
 
+    def has_create_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may add rows, on a page of the model's own."""
+        return request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}")
+
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return whether the list links to such a page."""
+        return {"may_create": self.has_create_permission(request)}
+
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Show the form of a new row, or redirect to it if it has a page of its own.
 
@@ -137,8 +155,7 @@ class ReadOnlyAdmin(TitledAdmin):
         if self.has_add_permission(request):
             response: HttpResponse = super().add_view(request, *args, **kwargs)
             return response
-        may_add = request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}")
-        if request.method != "GET" or not may_add:
+        if request.method != "GET" or not self.has_create_permission(request):
             raise PermissionDenied
         try:
             return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_new")

@@ -29,11 +29,6 @@ class SecretCreationAdmin(ReadOnlyAdmin):
     creation_title: str | Promise
     creation_template: str
 
-    def has_create_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may create a row."""
-        opts = self.opts
-        return request.user.has_perm(f"{opts.app_label}.add_{opts.model_name}")
-
     def create(self, request: HttpRequest, data: dict[str, Any]) -> str:
         """Create a row from the form's cleaned data and return its secret.
 
@@ -41,13 +36,6 @@ class SecretCreationAdmin(ReadOnlyAdmin):
             Refused: The row cannot be created; the form shows the message.
         """
         raise NotImplementedError
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list, with a link to the form for users who may create a row."""
-        context = {"may_create": self.has_create_permission(request), **(extra_context or {})}
-        return super().changelist_view(request, context)
 
     def create_view(self, request: HttpRequest) -> HttpResponse:
         """Show the form; on POST create the row and show its secret once."""

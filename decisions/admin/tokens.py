@@ -10,7 +10,7 @@ from typing import Any, cast
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
@@ -28,7 +28,6 @@ from unfold.widgets import (
 from decisions.admin.acting import actor_of
 from decisions.admin.columns import column
 from decisions.admin.filters import ChoiceFilter, WorkspaceFilter, workspace_label
-from decisions.admin.read_only import plain_id
 from decisions.admin.secret_creation import SecretCreationAdmin
 from decisions.foundation.errors import Refused
 from decisions.foundation.presentation.formatting import shorten
@@ -124,13 +123,12 @@ class TokenStateFilter(ChoiceFilter):
     parameter_name = "state"
     options = (("active", "Active"), ("expired", "Expired"), ("revoked", "Revoked"))
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the tokens with the chosen state."""
-        if self.value() == "active":
-            return queryset.filter(valid_token())
-        if self.value() == "expired":
-            return queryset.filter(~valid_token(), revoked_at__isnull=True)
-        return queryset.filter(revoked_at__isnull=False) if self.value() else queryset
+    def condition(self, value: str) -> Q:
+        """Return the condition of the tokens with a state."""
+        if value == "active":
+            return valid_token()
+        is_revoked = Q(revoked_at__isnull=False)
+        return is_revoked if value == "revoked" else ~valid_token() & ~is_revoked
 
 
 @admin.register(Token)
@@ -163,12 +161,10 @@ class TokenAdmin(SecretCreationAdmin):
     fields = (*list_display, "display_revoked_at")
     readonly_fields = fields
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list, with the tokens that expire soon above it."""
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the tokens that expire soon, which are shown above the list."""
         context = {"expiring": list_expiring_tokens(), "warning_days": EXPIRY_WARNING.days}
-        return super().changelist_view(request, context | (extra_context or {}))
+        return super().list_context(request) | context
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Token]:
         """Return tokens with their workspaces and tenants."""
@@ -249,19 +245,13 @@ class TokenAdmin(SecretCreationAdmin):
             text += " " + _("%(count)s already revoked.") % {"count": rest}
         self.message_user(request, text, level)
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a token, with the form and the button for users who may revoke it."""
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the form and the button for users who may revoke the token."""
         context: dict[str, Any] = {"may_revoke": self.has_revoke_permission(request)}
-        token = Token.objects.filter(id=plain_id(object_id)).first()
+        token = Token.objects.filter(id=object_id).first()
         if token is not None:
             context["acts_for"] = ActsForForm(initial={"acts_for": "\n".join(token.acts_for)})
-        return super().change_view(request, object_id, form_url, context | (extra_context or {}))
+        return context
 
     @admin.display(description=_("State"))
     def display_state(self, token: Token) -> SafeString:

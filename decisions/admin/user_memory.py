@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -61,25 +61,16 @@ class ObjectTypeFilter(ChoiceFilter):
     options = (("shell", "Shell"), ("success_path", "Success path"))
 
 
-class OutcomeFilter(admin.SimpleListFilter):
+class OutcomeFilter(ChoiceFilter):
     """Filter by the reported status."""
 
     title = _("outcome")
     parameter_name = "status"
+    options = (*OutcomeStatus.choices, ("none", _("Pending")))
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Return the three statuses of S2, and pending."""
-        return [
-            *((str(v), word(str(label))) for v, label in OutcomeStatus.choices),
-            ("none", str(_("Pending"))),
-        ]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Keep the rows with the chosen value."""
-        if self.value() == "none":
-            return queryset.filter(status__isnull=True)
-        known = self.value() in OutcomeStatus.values
-        return queryset.filter(status=self.value()) if known else queryset
+    def condition(self, value: str) -> Q:
+        """Return the condition of the rows with a status."""
+        return Q(status__isnull=True) if value == "none" else Q(status=value)
 
 
 @admin.register(UserObject)

@@ -92,10 +92,6 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
     )
     readonly_fields = fields
 
-    def has_create_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may create rules."""
-        return request.user.has_perm("decisions.add_policyrule")
-
     def has_operate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may change and retire rules."""
         return request.user.has_perm("decisions.change_policyrule")
@@ -120,29 +116,13 @@ class PolicyRuleAdmin(ReadOnlyAdmin):
             *super().get_urls(),
         ]
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list, with a link to the form for users who may create rules."""
-        context = {"may_create": self.has_create_permission(request), **(extra_context or {})}
-        return super().changelist_view(request, context)
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a version of a rule and the list of all versions."""
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return all versions of a rule."""
         rule = self.get_object(request, object_id)
-        context = {
+        return {
             "may_operate": self.has_operate_permission(request),
             "versions": [_version_context(row) for row in list_versions(rule.key)] if rule else [],
         }
-        return super().change_view(
-            request, object_id, form_url, {**context, **(extra_context or {})}
-        )
 
     def create_view(self, request: HttpRequest) -> HttpResponse:
         """Show the form, then what the rule would do, then create the rule.
