@@ -72,7 +72,7 @@ VENDOR = {
 # Invariants that hold on both databases whatever their code, invalid inputs that SQLite would store
 # and PostgreSQL refuse, and one way through each surface.
 ALSO = (
-    "contract/test_rest_bad_inputs.py",
+    "contract/test_bad_inputs.py",
     "contract/test_mcp_runs.py",
     "decisions/authorization/test_confirmations.py",
     "decisions/identity/test_token_expiry.py",

@@ -76,13 +76,14 @@ def rows(surface: str) -> list[Row]:
     return [row for path in files for row in _rows_of(path) if row.surface == surface]
 
 
-def over_both_apis(rows: Sequence[Row]) -> list[Any]:
+def over_both_apis(rows: Sequence[Row], *, rest: int = 3, mcp: int = 1) -> list[Any]:
     """Return a case for each row over REST and over MCP, in samples: both have one input gate and
-    one table of codes.
+    one table of codes. 0: none over that API.
     """
     return [
         pytest.param(api, *case.values, id=f"{api}-{case.id}", marks=case.marks)
-        for api, each in (("rest", 3), ("mcp", 1))
+        for api, each in (("rest", rest), ("mcp", mcp))
+        if each
         for case in in_samples(rows, each=each)
     ]
 

@@ -171,6 +171,13 @@ def error_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     return error
 
 
+def code_of_answer(answer: Mapping[str, Any]) -> str:
+    """Return the code of an answer in the form that the rows of bad inputs use."""
+    if "error" in answer:
+        return f"RPC_{answer['error']['code']}"
+    return str(error_of(answer)["errorCode"]) if answer["result"]["isError"] else "OK"
+
+
 def error_in_s2(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the error of a refused call of a Continuity API tool."""
     error = _refusal(answer)

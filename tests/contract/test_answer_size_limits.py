@@ -13,7 +13,7 @@ from django.conf import settings
 from runners.actions.untrusted_page import BEGIN, END
 from runs.models import Run, RunEvent
 from tests.contract.mcp_host import Host, error_of, structured
-from tests.support.rest.rest import STEPWISE, json_of, refusal
+from tests.support.rest.rest import json_of, refusal
 
 PAGES = {
     "summary": {"total": 2, "succeeded": 2, "failed": 0},
@@ -187,22 +187,3 @@ def test_a_text_that_is_not_a_result_is_one_section(
         artifact = make_artifact(data, mime_type="application/json")
         answer = structured(host.call("read_page_content", {"artifactId": artifact}))
         assert answer["pages"][0]["sections"][0]["text"] == data.decode()
-
-
-def test_another_workspaces_result_is_not_found(
-    host: Host, client_with: Callable[..., httpx.Client]
-) -> None:
-    foreign = client_with(workspace="elsewhere")
-    handle = json_of(
-        foreign.post("/api/v1/runs", json={**STEPWISE, "options": {"mode": "async"}}), 202
-    )
-    answer = host.call("read_page_content", {"runId": handle["runId"]})
-    assert error_of(answer)["errorCode"] == "RUN_NOT_FOUND"
-
-
-def test_reading_parts_requires_the_scope_of_artifacts(
-    stored_result: tuple[str, str], client_with: Callable[..., httpx.Client]
-) -> None:
-    client = client_with(scopes=frozenset({"runs:read"}))
-    response = client.post("/api/v1/page-content", json={"artifactId": stored_result[1]})
-    assert refusal(response, 403)["details"] == {"scope": "artifacts:read"}

@@ -1,29 +1,20 @@
-"""Test POST /chat and continuity_chat: every row of bad inputs, the fields of S2, the path from a
-risky message to its outcome (S2 §4, §5).
-"""
+"""Test POST /chat and continuity_chat: the fields of S2, and what is refused (S2 §4)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from config.schema import document
 from decisions.api.schemas.chat import CHAT_INPUT, CHAT_OUTPUT
 from decisions.foundation.validation.json_schema import compile_schema
 from decisions.identity.principals import Principal
-from decisions.models import Decision
-from tests.contract.bad_inputs import Row, rows
 from tests.contract.continuity_calls import SendCall, over_mcp, over_rest
 from tests.contract.mcp_host import Host
 from tests.support.rest.rest import continuity_refusal, json_of
-from tests.support.runs.concurrent_calls import at_once
 
 CHAT = "continuity_chat"
-ROWS = [row for row in rows("mcp+rest:decisions") if row.tool == CHAT]
-PLAIN = [row for row in ROWS if "$parallel" not in row.input]
 RISKY: dict[str, Any] = {
     "user_id": "alice",
     "message": "Delete all rows of the orders table.",
@@ -61,20 +52,6 @@ ANSWER = {
 def rest(api: httpx.Client) -> SendCall:
     """Send calls over REST."""
     return over_rest(api)
-
-
-@pytest.mark.parametrize("row", PLAIN, ids=str)
-def test_a_bad_input_gets_its_code_over_rest(rest: SendCall, row: Row) -> None:
-    code, answer = rest(CHAT, row.input)
-    assert code == row.expect_code, answer
-    assert len(str(answer)) < 3000
-    assert not Decision.objects.exists()
-
-
-@pytest.mark.parametrize("row", PLAIN, ids=str)
-def test_a_bad_input_gets_its_code_over_mcp(host: Host, row: Row) -> None:
-    code, answer = over_mcp(host)(CHAT, row.input)
-    assert code == row.expect_code, answer
 
 
 @pytest.mark.parametrize("body", [{}, {"idempotency_key": ""}, {"idempotency_key": "  "}])
@@ -154,41 +131,6 @@ def test_a_clarifying_answer_names_only_the_missing_fields(rest: SendCall) -> No
     assert compile_schema(dict(CHAT_OUTPUT)).is_valid(answer)
 
 
-def test_users_of_other_workspaces_and_unknown_users_get_the_same_answer(
-    rest: SendCall, client_with: Callable[..., httpx.Client]
-) -> None:
-    assert rest(CHAT, RISKY)[0] == "OK"
-    bound = over_rest(client_with(users=["bob"]))
-    answers = [bound(CHAT, {**RISKY, "user_id": user}) for user in ("alice", "nobody")]
-    assert answers[0] == answers[1]
-    assert answers[0][0] == "forbidden_user"
-    assert bound(CHAT, {**RISKY, "user_id": "bob"})[0] == "OK"
-
-
-def test_a_token_without_the_scope_is_refused_in_the_shape_of_the_contract(
-    client_with: Callable[..., httpx.Client],
-) -> None:
-    reader = client_with(scopes={"continuity:read"})
-    assert continuity_refusal(reader.post("/api/v1/chat", json=RISKY), 403)["code"] == "forbidden"
-
-
-def test_the_key_is_bound_to_its_body_and_its_workspace(
-    rest: SendCall, client_with: Callable[..., httpx.Client]
-) -> None:
-    first = rest(CHAT, RISKY)[1]
-    code, problem = rest(CHAT, {**RISKY, "message": "Count them."})
-    assert (code, set(problem)) == ("idempotency_conflict", {"code", "detail"})
-    other_workspace = over_rest(client_with(workspace="elsewhere"))
-    assert other_workspace(CHAT, RISKY)[1]["decision_id"] != first["decision_id"]
-
-
-def test_twenty_concurrent_rest_calls_create_one_decision(rest: SendCall) -> None:
-    answers = at_once([lambda: rest(CHAT, RISKY)] * 20)
-    assert {code for code, _ in answers} == {"OK"}
-    assert len({answer["decision_id"] for _, answer in answers}) == 1
-    assert Decision.objects.count() == 1
-
-
 def test_rest_and_mcp_return_the_same_answer_for_the_same_key(
     host: Host, api: httpx.Client, principal: Principal
 ) -> None:
@@ -196,23 +138,3 @@ def test_rest_and_mcp_return_the_same_answer_for_the_same_key(
     rest_answer = json_of(api.post("/api/v1/chat", json=RISKY))
     del mcp_answer["trace"]["high_risk_confirmation"]["confirm_token"]
     assert rest_answer == mcp_answer
-
-
-def test_a_risky_message_is_confirmed_and_gets_an_outcome(rest: SendCall) -> None:
-    answer = rest(CHAT, RISKY)[1]
-    decision = {"decision_id": answer["decision_id"], "user_id": "alice"}
-    report = {**decision, "outcome_status": "success", "outcome_note": "The table is empty."}
-    assert rest("continuity_report_outcome", report)[0] == "decision_not_confirmed"
-    confirmation = answer["trace"]["high_risk_confirmation"]
-    confirmed = rest(
-        "continuity_confirm_decision", {**decision, "confirm_token": confirmation["confirm_token"]}
-    )
-    assert confirmed[0] == "OK"
-    assert confirmed[1]["confirmed"] is True
-    code, outcome = rest("continuity_report_outcome", report)
-    assert code == "OK"
-    assert outcome["outcome_id"] == answer["trace"]["outcome_id"]
-
-
-def test_the_call_is_in_the_openapi_document() -> None:
-    assert b'"/api/v1/chat"' in document()

@@ -450,28 +450,6 @@ def test_a_caller_sees_and_removes_only_its_paired_browsers(
 # --- its tasks ------------------------------------------------------------------------------------
 
 
-def test_a_person_takes_over_gives_back_and_stops_the_task_in_the_browser(
-    pair: PairBrowser, principal: Principal, make_task: Callable[..., str]
-) -> None:
-    browser, task_id = pair(), make_task()
-    row = Task.objects.filter(id=task_id)
-    row.update(selected_client_id=browser.session["clientId"], status="ongoing")
-
-    def status() -> str:
-        return str(row.get().status)
-
-    assert browser.request("takeover", taskId=task_id, reason="input", counts={"clicks": 2})["ok"]
-    assert status() == "takeover"
-    counts = {"clicks": 1, "keys": 3}
-    assert browser.request("activity", taskId=task_id, counts=counts)["ok"]
-    assert browser.request("resume", taskId=task_id)["ok"]
-    assert status() != "takeover"
-    assert browser.request("resume", taskId=task_id)["error"]["code"] == "CONFLICT"
-    assert browser.request("stop", taskId=task_id)["ok"]
-    used = AuditEntry.objects.filter(action="task.page_used").order_by("id")
-    assert [row.metadata.get("keys", 0) for row in used] == [0, 3]
-
-
 def test_another_browser_of_the_same_person_has_no_power_over_the_task(
     pair: PairBrowser, make_task: Callable[..., str]
 ) -> None:

@@ -13,7 +13,7 @@ import redis
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed
 
 from decisions.foundation.security.keys import seal
 from decisions.foundation.security.sealed_messages import MAX_AGE_S, Inbox, seal_message
@@ -111,44 +111,6 @@ def test_no_input_is_forwarded_while_the_agent_controls_the_page(
     with open_live_page(web, make_task("say hi"), token=token) as task_socket:
         refused = send(task_socket, CLICK)
     assert (refused["ok"], refused["error"]["errorCode"]) == (False, "CONFLICT")
-
-
-def test_a_caller_who_may_only_read_watches_and_cannot_act(
-    web: str, make_task: Make, principal: Principal
-) -> None:
-    task_id = make_task("say hi")
-    take_over_task(principal=principal, task_id=task_id)
-    reader = create_token(name="reader", scopes=frozenset({"tasks:read"}), trust="local")
-    with open_live_page(web, task_id, token=reader) as task_socket:
-        assert send(task_socket, CLICK)["error"]["errorCode"] == "FORBIDDEN"
-
-
-def test_tickets_open_a_live_page_once(web: str, api: httpx.Client, make_task: Make) -> None:
-    task_id = make_task("say hi")
-    ticket = json_of(api.post(f"/api/v1/tasks/{task_id}/ticket"))["ticket"]
-    auth = {"type": "auth", "ticket": ticket, "id": "a"}
-    with open_live_page(web, task_id) as task_socket:
-        assert task_socket.request(auth)["ok"] is True
-        assert task_socket.request({"v": 1, "type": "ping", "id": "p"})["type"] == "pong"
-    with open_live_page(web, task_id) as task_socket:
-        assert task_socket.request(auth)["ok"] is False
-        assert task_socket.close_code() == 4401
-
-
-def test_another_workspaces_live_page_is_not_found_and_a_foreign_origin_is_refused(
-    web: str, token: str, make_task: Make
-) -> None:
-    task_id = make_task("say hi")
-    foreign = create_token(name="foreign", workspace="elsewhere")
-    with open_live_page(web, task_id, token=foreign) as task_socket:
-        with pytest.raises(ConnectionClosed):
-            task_socket.request(PING)
-        assert task_socket.close_code() == 4404
-    with (
-        pytest.raises(InvalidStatus),
-        open_live_page(web, task_id, token=token, origin="https://evil.test"),
-    ):
-        pass
 
 
 def test_two_viewers_watch_and_only_the_one_with_the_scope_acts(

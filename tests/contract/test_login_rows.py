@@ -14,8 +14,7 @@ from decisions.identity.principals import Principal
 from runs.models import Run, RunSecret
 from tests.contract import rest_calls
 from tests.contract.bad_inputs import FOLDER, Row, encode, rows
-from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
-from tests.contract.test_mcp_bad_inputs import code_of as mcp_code_of
+from tests.contract.mcp_host import PrincipalTransport, StdioHost, code_of_answer, structured
 from tests.support.rest.rest import code_of, json_of
 
 LINES = enumerate((FOLDER / "bad_inputs_login.jsonl").read_text().splitlines(), 1)
@@ -43,7 +42,7 @@ def call(
 
         def over_mcp(row: Row) -> tuple[str, dict[str, Any]]:
             answer = host.call(row.tool, encode(row.input))
-            code = mcp_code_of(answer)
+            code = code_of_answer(answer)
             return code, structured(answer) if code == "OK" else {}
 
         yield over_mcp
@@ -96,7 +95,7 @@ def test_a_remote_caller_may_not_log_in(
     client_with: Callable[..., httpx.Client], remote: Principal, row: Row
 ) -> None:
     host = StdioHost(PrincipalTransport(remote))
-    assert mcp_code_of(host.call(row.tool, encode(row.input))) == row.expect_code
+    assert code_of_answer(host.call(row.tool, encode(row.input))) == row.expect_code
     host.close()
     assert code_of(rest_calls.send(client_with(trust="remote"), row)) == row.expect_code
     assert not Run.objects.exists()

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
-from tests.contract.mcp_host import Host, PrincipalTransport, StdioHost, structured
+from tests.contract.mcp_host import Host, structured
 from tests.support.rest.rest import ERROR_KEYS
 
 
@@ -106,24 +105,6 @@ def test_a_large_artifact_is_read_chunk_by_chunk(
 )
 def test_a_bad_address_gets_its_code(host: Host, uri: str, expected: tuple[int, str]) -> None:
     assert read_error(host, uri) == expected
-
-
-def test_another_workspaces_resources_are_neither_listed_nor_readable(
-    host: Host, outsider: Principal, make_run: Callable[..., Run]
-) -> None:
-    run = make_run(workspace_id=outsider.workspace_id)
-    assert read_error(host, f"continuity://runs/{run.id}") == (-32002, "RUN_NOT_FOUND")
-    assert host.request("resources/list", {})["result"]["resources"] == []
-
-
-def test_a_missing_scope_is_reported(principal: Principal) -> None:
-    without_scopes = Principal(
-        "token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local"
-    )
-    host = StdioHost(PrincipalTransport(without_scopes))
-    error = host.request("resources/list", {})["error"]
-    host.close()
-    assert error["data"]["details"] == {"scope": "runs:read"}
 
 
 def test_no_subscription_is_offered(host: Host) -> None:

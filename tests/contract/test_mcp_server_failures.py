@@ -121,29 +121,6 @@ def test_a_workspace_tool_reports_an_unavailable_stack_as_an_s4_error(
     )
 
 
-@pytest.mark.parametrize("tool", ["list_task_runs", "get_task_run", "subscribe_task_run_events"])
-def test_a_missing_scope_is_refused(principal: Principal, tool: str) -> None:
-    without_scopes = Principal(
-        "token:x", principal.tenant_id, principal.workspace_id, frozenset(), "local"
-    )
-    host = StdioHost(PrincipalTransport(without_scopes))
-    error = error_of(host.call(tool, {} if tool == "list_task_runs" else {"runId": "run_x"}))
-    host.close()
-    assert (error["errorCode"], error["details"]) == ("FORBIDDEN", {"scope": "runs:read"})
-
-
-def test_another_workspaces_run_is_not_found(host: Host, outsider: Principal) -> None:
-    other = StdioHost(PrincipalTransport(outsider))
-    run = {"templateId": "test_stepwise", "inputs": {"do": ["ok"]}, "options": {"mode": "async"}}
-    foreign_run = structured(other.call("run_task_template", run))
-    other.close()
-    unknown = error_of(host.call("get_task_run", {"runId": "run_unknown"}))
-    foreign = error_of(host.call("get_task_run", {"runId": foreign_run["runId"]}))
-    assert foreign["errorCode"] == unknown["errorCode"] == "RUN_NOT_FOUND"
-    assert foreign["details"] == unknown["details"]
-    assert structured(host.call("list_task_runs", {}))["total"] == 0
-
-
 @pytest.mark.parametrize("method", ["tasks/list", "no/such/method"])
 def test_an_unsupported_method_is_a_protocol_error(host: Host, method: str) -> None:
     assert host.request(method, {})["error"]["code"] == -32601

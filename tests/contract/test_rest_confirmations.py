@@ -15,7 +15,6 @@ from decisions.identity.principals import Principal, create_token
 from decisions.models import Confirmation, Decision
 from tests.support.decisions.confirmations import CONFIRMER
 from tests.support.rest.rest import bearer
-from tests.support.runs.concurrent_calls import at_once
 
 INVALID = (400, "invalid_or_expired_confirm_token")
 MALFORMED = (400, "validation_error")
@@ -67,21 +66,6 @@ def test_the_right_token_confirms_once(
     assert set(answer.json()) == {"ok", "decision_id", "user_id", "confirmed", "message"}
     assert (answer.json()["decision_id"], answer.json()["confirmed"]) == (number, True)
     assert status_and_code(post(api, number, confirm_token=opened.clear_token)) == INVALID
-
-
-@pytest.mark.slow
-def test_one_of_fifty_concurrent_confirmations_succeeds(
-    web: str, token: str, make_confirmation: MakeConfirmation
-) -> None:
-    opened = make_confirmation()
-
-    def go() -> int:
-        with httpx.Client(base_url=web, headers=bearer(token), timeout=60) as client:
-            return post(
-                client, opened.confirmation.decision_id, confirm_token=opened.clear_token
-            ).status_code
-
-    assert sorted(at_once([go] * 50)) == [200] + [400] * 49
 
 
 def test_every_failure_gets_the_same_answer(

@@ -116,11 +116,3 @@ def test_bad_input_is_refused_and_changes_nothing(
 def test_a_bad_query_is_refused(api: httpx.Client, query: str) -> None:
     problem = refusal(api.get(f"{SESSIONS}?{query}"), 400)
     assert problem["errorCode"] == "INVALID_PARAMETER"
-
-
-def test_a_token_needs_the_scopes(
-    client_with: Callable[..., httpx.Client], session: dict[str, Any]
-) -> None:
-    reader = client_with(scopes={"sessions:read"}, trust="local")
-    assert reader.get(SESSIONS).status_code == 200
-    assert refusal(reader.post(SESSIONS, json={}), 403)["details"] == {"scope": "sessions:write"}

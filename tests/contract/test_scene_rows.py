@@ -85,21 +85,6 @@ def test_a_scene_is_written_validated_and_corrected(tool_client: ToolClient, gam
     }
 
 
-def test_a_character_is_redefined_and_its_former_definition_is_stored(
-    tool_client: ToolClient, game: Path
-) -> None:
-    for image in ("yukino.png", "yukino/smile.png"):
-        arguments = {"name": "雪乃", "imageFile": image}
-        assert tool_client.call("generate_character_profile", arguments) == (
-            "OK",
-            {"success": True},
-        )
-    _, answer = tool_client.call("list_snapshots", {"path": "game/character/"})
-    [newest, _] = answer["snapshots"]
-    _, restored = tool_client.call("restore_snapshot", {"snapshotId": newest["id"]})
-    assert json.loads(restored["content"])["image"] == "yukino.png"
-
-
 def test_many_diagnostics_are_returned_completely(tool_client: ToolClient, game: Path) -> None:
     _, answer = tool_client.call("validate_script", {"content": "x\n" * 5000})
     assert [diagnostic["line"] for diagnostic in answer["diagnostics"]] == list(range(1, 5001))

@@ -171,15 +171,6 @@ def test_an_unavailable_database_closes_a_connection_so_that_the_client_reconnec
         assert task_socket.close_code() == 1001
 
 
-def test_another_workspaces_stream_is_not_found(
-    client_with: Callable[..., httpx.Client], make_task: Make
-) -> None:
-    foreign, task_id = client_with(workspace="elsewhere"), make_task("say one")
-    for after in (0, 1):
-        with open_stream(foreign, task_id, after=after) as response:
-            assert response.status_code == 404
-
-
 def test_only_a_digest_of_a_ticket_is_stored(api: httpx.Client, make_task: Make) -> None:
     ticket = json_of(api.post(f"/api/v1/tasks/{make_task()}/ticket"))["ticket"]
     assert ticket not in str(TaskTicket.objects.values())

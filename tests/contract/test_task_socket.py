@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 
 from decisions.audit.anonymous_events import write_counted_events
 from decisions.foundation.validation.json_schema import check, compile_schema
-from decisions.identity.principals import Principal, create_token
+from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Token
 from runs.api.schemas import tasks as schemas
 from runs.conversations.services import create_task
@@ -183,28 +183,6 @@ def test_another_host_name_and_another_path_are_refused(
         pass
 
 
-def test_a_missing_task_and_another_workspaces_task_get_the_same_answer(
-    web: str, token: str, make_task: Make
-) -> None:
-    foreign_token = create_token(name="t", workspace="elsewhere")
-    for used_token, task_id in ((token, "task_none"), (foreign_token, make_task())):
-        with open_task_socket(web, task_id, token=used_token) as task_socket:
-            assert task_socket.close_code() == 4404
-
-
-def test_reading_and_writing_a_task_require_their_scopes(web: str, make_task: Make) -> None:
-    task_id = make_task()
-    without_scopes = create_token(name="t", scopes=frozenset({"runs:read"}))
-    reader = create_token(name="t", scopes=frozenset({"tasks:read"}), trust="local")
-    with open_task_socket(web, task_id, token=without_scopes) as task_socket:
-        assert task_socket.close_code() == 4403
-    with open_task_socket(web, task_id, token=reader) as task_socket:
-        receive_snapshot(task_socket)
-        assert task_socket.send_message("say hi")["error"]["errorCode"] == "FORBIDDEN"
-        assert task_socket.request({"type": "ping"})["type"] == "pong"
-    assert not Run.objects.exists()
-
-
 def test_a_revoked_token_cannot_send_and_is_disconnected(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,12 +324,6 @@ def test_a_ticket_has_the_scopes_of_its_caller(
         receive_snapshot(task_socket)
         answer = task_socket.send_message("say hi")
         assert answer["error"]["errorCode"] == "FORBIDDEN"
-
-
-def test_a_connection_without_a_credential_answers_no_frame(web: str, make_task: Make) -> None:
-    with open_task_socket(web, make_task("say one")) as task_socket:
-        answer = task_socket.request({"type": "ping"})
-    assert answer["error"]["errorCode"] == "UNAUTHENTICATED"
 
 
 def test_a_token_in_a_frame_through_a_proxy_is_remote(

@@ -52,9 +52,3 @@ def test_a_scene_is_previewed_written_refused_on_conflict_and_restored(
     call_ok(tool_client, "write_to_file", **restored, dryRun=True)
     call_ok(tool_client, "write_to_file", **restored, dryRun=False)
     assert scene.read_text("utf-8") == old
-
-
-def test_words_are_replaced_and_counted(tool_client: ToolClient, project: Path) -> None:
-    args = {"path": START, "find": "/changeBg:(\\w+)/", "replace": "changeBg:$1.png"}
-    assert call_ok(tool_client, "replace_in_file", **args) == {"count": 1}
-    assert (project / START).read_text("utf-8") == "changeBg:none.png;\n"

@@ -11,8 +11,6 @@ import pytest
 from tests.support.runners.docker_runner_process import (
     RunnerProcess,
     execute_body,
-    link_sleep,
-    processes_named,
     start_docker_runner,
 )
 
@@ -27,42 +25,6 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerProcess]:
     (base / "root").mkdir()
     with start_docker_runner(base / "root", "--isolation", "process") as runner:
         yield runner
-
-
-@pytest.mark.slow
-def test_a_command_returns_its_exit_status_and_both_streams(runner: RunnerProcess) -> None:
-    output = runner.output("bash.exec", cmd="echo out; echo err >&2; exit 3")
-    assert (output["exitCode"], output["stdout"], output["stderr"]) == (3, "out\n", "err\n")
-    assert output["truncated"] is False
-    assert runner.output("bash.exec", cmd="kill -9 $$")["exitCode"] == 137
-
-
-def test_a_command_gets_its_folder_its_variables_and_an_empty_stdin(runner: RunnerProcess) -> None:
-    (runner.root / "folder").mkdir(exist_ok=True)
-    output = runner.output(
-        "bash.exec", cmd='cat; basename "$PWD"; echo "$A"', cwd="folder", env={"A": "a b"}
-    )
-    assert output["stdout"] == "folder\na b\n"
-
-
-@pytest.mark.slow
-def test_a_command_that_times_out_is_killed_with_processes_outside_its_group(
-    runner: RunnerProcess,
-) -> None:
-    sleep_program = link_sleep(runner.root)
-    command = f"echo began; (setsid env -i ./{sleep_program} 600 &); ./{sleep_program} 600"
-    # Long enough for a machine under load.
-    error = runner.error("bash.exec", cmd=command, timeoutMs=15_000)
-    assert (error["code"], error["retryable"]) == ("TIMEOUT", False)
-    assert error["details"]["stdout"] == "began\n"
-    assert processes_named(sleep_program) == []
-
-
-def test_background_processes_of_a_command_end_with_it(runner: RunnerProcess) -> None:
-    sleep_program = link_sleep(runner.root)
-    output = runner.output("bash.exec", cmd=f"setsid env -i ./{sleep_program} 600 & echo left")
-    assert (output["exitCode"], output["stdout"]) == (0, "left\n")
-    assert processes_named(sleep_program) == []
 
 
 @pytest.mark.parametrize(

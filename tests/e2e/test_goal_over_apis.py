@@ -1,5 +1,5 @@
-"""Test one goal over several pages (open, search, fill, follow, extract) through MCP, REST and its
-streams, and the WebSocket of a task; test_task_chat covers the chat page.
+"""Test one goal over several pages (open, search, fill, follow, extract) through REST and its
+streams, and through the WebSocket of a task.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from decisions.identity.principals import Principal
 from runs.models import Run, Task
 from runs.worker.worker import WorkerProcess
-from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.support.agent.agent_goals import SCHEMA
 from tests.support.agent.browsing_model import BrowsingModel, serve_catalogue
 from tests.support.agent.goal_checks import GOAL, check_events, check_reached
@@ -62,37 +60,6 @@ def read(
 def is_waiting_for_user(event: Any) -> bool:
     """Return whether an event reports that the task waits for its user again."""
     return bool(event["type"] == "statusUpdate" and event["data"]["status"] == "ongoing")
-
-
-@pytest.mark.slow
-def test_the_goal_runs_over_mcp_as_a_run_of_the_template(
-    principal: Principal,
-    worker: WorkerProcess,
-    in_background: Background,
-    pages: PageServer,
-) -> None:
-    host = StdioHost(PrincipalTransport(principal))
-    try:
-        call = {
-            "templateId": "agent_task",
-            "inputs": {"goal": GOAL},
-            "options": {"mode": "async", "outputSchema": SCHEMA},
-        }
-        run_id = structured(host.call("run_task_template", call))["runId"]
-        work_thread = in_background(worker.work)
-        received: list[dict[str, Any]] = []
-        while not received or received[-1]["type"] != "run.succeeded":
-            arguments = {"runId": run_id, "after": len(received), "waitMs": 50_000}
-            received += structured(host.call("subscribe_task_run_events", arguments))["events"]
-        task = structured(host.call("wait_task_run", {"runId": run_id, "waitMs": 50_000}))
-        artifact = structured(host.call("get_artifact", {"artifactId": task["artifactIds"][0]}))
-    finally:
-        host.close()
-    work_thread.join(60)
-    check_reached(Run.objects.get(id=run_id), pages)
-    check_events(received)
-    assert task["result"]["output"] == {"count": 7}
-    assert json.loads(artifact["data"])["output"] == {"count": 7}
 
 
 def test_the_goal_runs_over_rest_and_its_streams_resume_after_the_last_seq(

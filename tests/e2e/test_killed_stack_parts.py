@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +13,6 @@ import pytest
 
 from runs.operations.home.state import is_up
 from tests.support.installation.temporary_home import (
-    ROOT,
     TemporaryHome,
     http_status,
     still_running,
@@ -100,48 +96,3 @@ def test_a_frozen_worker_is_replaced(home: TemporaryHome) -> None:
     up.wait_for_line("(again)")
     assert home.pid("worker") != worker
     up.stop()
-
-
-@pytest.mark.slow
-def test_a_killed_redis_is_restarted(home: TemporaryHome) -> None:
-    up = home.start("up")
-    up.wait_until_ready()
-    os.kill(home.pid("redis"), signal.SIGKILL)
-    up.wait_for_line("starts again")
-    up.wait_for_line("(again)")
-    assert up.stop() == 0
-
-
-@pytest.mark.slow
-def test_two_processes_that_need_a_stack_share_one(home: TemporaryHome) -> None:
-    code = (
-        "import os, subprocess, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'\n"
-        "from runs.operations.home.locks import membership\n"
-        "from runs.operations.home.start import ensure_stack\n"
-        "with membership():\n"
-        "    first = ensure_stack()\n"
-        "    subprocess.run = None  # the second call starts no process\n"
-        "    print(first.pid == ensure_stack().pid, first.url)\n"
-    )
-    commands = [
-        subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=home.env, stdout=-1, text=True)
-        for _ in range(2)
-    ]
-    outputs = [command.communicate(timeout=150)[0].split() for command in commands]
-    assert outputs[0] == outputs[1]
-    assert outputs[0][0] == "True"
-    assert http_status(outputs[0][1] + "/healthz") == 200
-
-
-def test_a_killed_watcher_is_restarted_and_the_worker_keeps_running(home: TemporaryHome) -> None:
-    up = home.start("up")
-    up.wait_until_ready()
-    before = home.pid("watcher"), home.pid("worker")
-    os.kill(before[0], signal.SIGKILL)
-    up.wait_for_line("watcher")
-    assert eventually(lambda: home.pid("watcher") != before[0])
-    processes, started = home.processes(), time.monotonic()
-    assert home.pid("worker") == before[1]
-    assert up.stop() == 0
-    assert time.monotonic() - started < 9
-    assert still_running(processes, within_s=0.5) == []

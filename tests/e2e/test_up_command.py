@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -83,17 +82,6 @@ def test_down_ends_a_foreground_stack_and_the_commands_attached_to_it(home: Temp
 
 
 @pytest.mark.slow
-def test_two_concurrent_starts_create_one_stack(home: TemporaryHome) -> None:
-    with ThreadPoolExecutor(3) as pool:
-        started = list(pool.map(lambda _: home.run("up", "--background"), range(3)))
-    assert [completed.returncode for completed in started] == [0, 0, 0], [
-        completed.stderr for completed in started
-    ]
-    pids = {completed.stdout.partition("process ")[2].partition(")")[0] for completed in started}
-    assert pids == {str(home.info.pid)}
-
-
-@pytest.mark.slow
 def test_a_background_stack_runs_until_down(home: TemporaryHome) -> None:
     assert home.run("status").returncode == 3
     assert "Up in the background" in home.run("up", "--background").stdout
@@ -112,28 +100,6 @@ def test_a_background_stack_runs_until_down(home: TemporaryHome) -> None:
     assert home.run("down").returncode == 0
     assert still_running(processes, within_s=0.5) == []
     assert "Nothing is up" in home.run("down").stdout
-
-
-@pytest.mark.slow
-def test_a_requested_port_that_is_in_use_is_refused(home: TemporaryHome) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = str(other.getsockname()[1])
-        up = home.run("up", "--port", port)
-    assert up.returncode == 1
-    assert _is_clear_error(up.stderr, f"Port {port}", "in use", "--port")
-    assert not is_up(home.paths)
-
-
-@pytest.mark.slow
-def test_a_default_port_that_is_in_use_is_skipped(home: TemporaryHome, tmp_path: Path) -> None:
-    up = home.start("up")
-    url = up.wait_until_ready()
-    with temporary_home(tmp_path / "other") as other:
-        second_up = other.start("up")
-        assert second_up.wait_until_ready() != url
-        assert "is in use" in second_up.output
-        second_up.stop()
-    up.stop()
 
 
 @pytest.mark.slow
@@ -164,33 +130,6 @@ def test_a_home_whose_path_is_too_long_for_sockets_works(tmp_path: Path) -> None
         assert deep.run("doctor").returncode == 0
         assert up.stop() == 0
         assert not socket_path.parent.exists()
-
-
-@pytest.mark.slow
-def test_unreadable_redis_data_does_not_prevent_the_start(home: TemporaryHome) -> None:
-    data = home.paths.redis / "appendonlydir"
-    data.mkdir(parents=True)
-    (data / "appendonly.aof.manifest").write_text("nonsense\n")
-    up = home.start("up")
-    assert "not needed" in up.wait_for_line("redis ")
-    up.wait_until_ready()
-    assert up.stop() == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("env", "word"),
-    [
-        ({}, "CONTINUITY_ALLOWED_HOSTS"),
-        ({"CONTINUITY_SECRET_KEYS": "weak"}, "CONTINUITY_SECRET_KEYS"),
-    ],
-)
-def test_an_unsafe_start_is_refused_with_its_reason(
-    home: TemporaryHome, env: dict[str, str], word: str
-) -> None:
-    serve = home.run("serve", "--host", "0.0.0.0", "--port", "0", **env)
-    assert serve.returncode == 1
-    assert _is_clear_error(serve.stderr, word)
 
 
 @pytest.mark.slow

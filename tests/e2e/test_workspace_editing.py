@@ -72,32 +72,6 @@ async def write(client: Client, path: str, content: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-async def test_preview_write_conflict_and_restore(env: dict[str, str], project: Path) -> None:
-    start = "game/scene/start.txt"
-    before = (project / start).read_text("utf-8")
-    async with connected(env, "--workspace", str(project)) as client:
-        assert (await call(client, "get_runtime_info"))["projectRoot"] == str(project)
-        error = await call_refused(
-            client, "write_to_file", path=start, content="x;\n", dryRun=False
-        )
-        assert error["code"] == "E_POLICY_VIOLATION"
-        written = await write(client, start, before + "end;\n")
-        assert (project / start).read_text("utf-8") == before + "end;\n"
-        await call(client, "write_to_file", path=start, content="mine;\n", dryRun=True)
-        (project / start).write_text("theirs;\n", "utf-8")
-        error = await call_refused(
-            client, "write_to_file", path=start, content="mine;\n", dryRun=False
-        )
-        assert (error["code"], error["recoverable"]) == ("E_CONFLICT", True)
-        (snapshot,) = (await call(client, "list_snapshots", path=start))["snapshots"]
-        assert snapshot["id"] == written["snapshotId"]
-        restored = await call(client, "restore_snapshot", snapshotId=snapshot["id"])
-        assert restored == {"path": start, "content": before}
-        await write(client, start, restored["content"])
-    assert (project / start).read_text("utf-8") == before
-
-
-@pytest.mark.slow
 async def test_a_scene_is_written_validated_and_previewed(
     env: dict[str, str], project: Path
 ) -> None:

@@ -52,12 +52,6 @@ def only_fault(report: AuditReport) -> str:
     return report.messages[0]
 
 
-def test_an_unchanged_log_is_whole(sealed: list[int]) -> None:
-    report = check_audit_log()
-    assert (report.sealed, report.unsealed, report.faults) == (10, 0, 0)
-    assert report.checkpoints == 1
-
-
 @pytest.mark.parametrize("processes", [1, 3, 8])
 def test_several_processes_find_the_same_faults_as_one(
     processes: int, monkeypatch: pytest.MonkeyPatch
@@ -136,77 +130,6 @@ def test_a_row_edited_by_a_writer_with_the_key_is_found(sealed: list[int]) -> No
     assert "the row was replaced by another" in only_fault(check_audit_log())
 
 
-def test_a_removed_row_is_found(sealed: list[int]) -> None:
-    attack("DELETE FROM {rows} WHERE id = %(id)s", id=sealed[4])
-    assert only_fault(check_audit_log()) == f"row {sealed[4]} (seal 5): the row was removed"
-
-
-def test_a_row_removed_with_its_seal_is_found(sealed: list[int]) -> None:
-    attack(
-        "DELETE FROM {rows} WHERE id = %(id)s",
-        "DELETE FROM {seals} WHERE entry_id = %(id)s",
-        id=sealed[4],
-    )
-    assert only_fault(check_audit_log()) == "seal 5: it is missing from the chain"
-
-
-def test_a_gap_closed_by_renumbering_is_found(sealed: list[int]) -> None:
-    attack(
-        "DELETE FROM {rows} WHERE id = %(id)s",
-        "DELETE FROM {seals} WHERE entry_id = %(id)s",
-        "UPDATE {seals} SET position = -position WHERE position > 5",
-        "UPDATE {seals} SET position = -position - 1 WHERE position < 0",
-        id=sealed[4],
-    )
-    report = check_audit_log()
-    assert report.messages[1].startswith(
-        f"row {sealed[5]} (seal 5): the seal is not what the sealer"
-    )
-
-
-def test_a_truncated_end_of_rows_and_seals_is_found_by_the_checkpoint(sealed: list[int]) -> None:
-    attack(
-        "DELETE FROM {rows} WHERE id >= %(id)s",
-        "DELETE FROM {seals} WHERE entry_id >= %(id)s",
-        id=sealed[7],
-    )
-    message = only_fault(check_audit_log())
-    assert message == "seal 10: a checkpoint has it as head, but the chain ends at 7"
-
-
-def test_a_truncated_end_stays_found_when_the_sealer_continues(sealed: list[int]) -> None:
-    attack(
-        "DELETE FROM {rows} WHERE id >= %(id)s",
-        "DELETE FROM {seals} WHERE entry_id >= %(id)s",
-        id=sealed[7],
-    )
-    for number in range(5):
-        record(AuditEvent("run.ended", "local", "run", f"run_{number}", "ten_1", "ws_1"))
-    Sealer().seal_all()
-    report = check_audit_log()
-    assert report.sealed == 12
-    assert "(seal 10): it differs from the head in a checkpoint" in only_fault(report)
-
-
-def test_a_removed_log_is_found(sealed: list[int]) -> None:
-    attack("DELETE FROM {rows}", "DELETE FROM {seals}")
-    assert "the chain ends at 0" in only_fault(check_audit_log())
-
-
-def test_swapped_rows_are_found(sealed: list[int]) -> None:
-    attack(
-        "UPDATE {rows} SET id = -1 WHERE id = %(a)s",
-        "UPDATE {rows} SET id = %(a)s WHERE id = %(b)s",
-        "UPDATE {rows} SET id = %(b)s WHERE id = -1",
-        a=sealed[2],
-        b=sealed[6],
-    )
-    report = check_audit_log()
-    assert report.faults == 2
-    assert all("the row was replaced by another" in message for message in report.messages)
-    assert report.messages[0].startswith(f"row {sealed[2]} (seal 3)")
-
-
 def test_swapped_seals_are_found(sealed: list[int]) -> None:
     attack(
         "UPDATE {seals} SET position = -1 WHERE position = 3",
@@ -228,49 +151,12 @@ def test_an_edited_seal_is_found(sealed: list[int], column: str) -> None:
     )
 
 
-def test_a_row_inserted_without_the_key_is_found_and_never_sealed(sealed: list[int]) -> None:
-    attack(
-        "INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s",
-        "UPDATE {rows} SET actor = 'forged' WHERE id = (SELECT max(id) FROM {rows})",
-        id=sealed[4],
-    )
-    newest = AuditEntry.objects.latest("id").id
-    Sealer().seal_all()
-    assert not AuditSeal.objects.filter(entry_id=newest).exists()
-    assert (
-        "not written by Continuity (its MAC is wrong): run.started run run_4 by forged"
-        in only_fault(check_audit_log())
-    )
-
-
-def test_a_copy_of_a_genuine_row_is_found_and_never_sealed(sealed: list[int]) -> None:
-    attack(
-        "INSERT INTO {rows} ({copied}) SELECT {copied} FROM {rows} WHERE id = %(id)s", id=sealed[4]
-    )
-    newest = AuditEntry.objects.latest("id").id
-    Sealer().seal_all()
-    assert not AuditSeal.objects.filter(entry_id=newest).exists()
-    assert "it is a copy of another row" in only_fault(check_audit_log())
-
-
 def test_a_row_inserted_among_the_old_ones_is_found(sealed: list[int]) -> None:
     attack(
         "INSERT INTO {rows} (id, {copied}) SELECT -5, {forged} FROM {rows} WHERE id = %(id)s",
         id=sealed[0],
     )
     assert only_fault(check_audit_log()).startswith("row -5 (not sealed)")
-
-
-def test_a_forged_seal_is_found(sealed: list[int]) -> None:
-    attack(
-        "INSERT INTO {rows} ({copied}) SELECT {forged} FROM {rows} WHERE id = %(id)s",
-        "INSERT INTO {seals} (position, entry_id, mac, prev, hash) SELECT 11, max(id), '00',"
-        " (SELECT hash FROM {seals} WHERE position = 10), '11' FROM {rows}",
-        id=sealed[0],
-    )
-    report = check_audit_log()
-    assert report.faults == 2
-    assert "(seal 11): the seal is not what the sealer wrote" in report.messages[0]
 
 
 def test_the_key_of_another_installation_finds_every_row_foreign(sealed: list[int]) -> None:
@@ -321,11 +207,6 @@ def test_seals_of_two_genuine_chains_are_found(sealed: list[int]) -> None:
     assert only_fault(check_audit_log()) == f"row {sealed[8]} (seal 9): it does not follow seal 8"
 
 
-def test_a_seal_before_the_first_position_is_found(sealed: list[int]) -> None:
-    attack("INSERT INTO {seals} (position, entry_id, mac, prev, hash) VALUES (0, -7, 'x', '', '')")
-    assert only_fault(check_audit_log()) == "seal 0: not a position of the chain"
-
-
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite cannot drop a constraint")
 def test_a_copy_of_a_row_with_a_genuine_seal_is_found(sealed: list[int]) -> None:
     attack(
@@ -341,16 +222,6 @@ def test_a_copy_of_a_row_with_a_genuine_seal_is_found(sealed: list[int]) -> None
         attack("DELETE FROM {seals} WHERE position = 11")
         attack("ALTER TABLE {seals} ADD CONSTRAINT one_seal_per_mac UNIQUE (mac)")
     assert message == f"rows {sealed[4]} and {copy.id}: one is a copy of the other"
-
-
-def test_a_row_with_a_wrong_mac_is_never_sealed(sealed: list[int]) -> None:
-    attack(
-        "INSERT INTO {rows} ({copied}) SELECT {forged} FROM {rows} WHERE id = %(id)s", id=sealed[4]
-    )
-    newest = AuditEntry.objects.latest("id").id
-    Sealer().seal_all()
-    assert not AuditSeal.objects.filter(entry_id=newest).exists()
-    assert "not written by Continuity" in only_fault(check_audit_log())
 
 
 def test_a_checkpoint_that_the_chain_lost_is_kept_when_sealing_continues(

@@ -115,7 +115,6 @@ def test_a_killed_supervisor_leaves_no_state_behind(start_stack: Start) -> None:
     assert stack_info(stack.paths) is None
 
 
-@pytest.mark.slow
 def test_a_killed_watcher_is_replaced_and_the_parts_keep_running(start_stack: Start) -> None:
     stack = start_stack()
     watcher, parts = stack.pid("watcher"), [part.pid for part in stack.info.services[:3]]
