@@ -168,9 +168,7 @@ def allowed_if(call: ToolCallRequest) -> Precondition | None:
     """Return the condition under which policy allows a new call without a confirmation, by the
     rules that this process cached; None: `admit_call` has to decide. Takes no query.
     """
-    policy = cached_policy(
-        principal_id=call.principal_id, tenant_id=call.tenant_id, workspace_id=call.workspace_id
-    )
+    policy = cached_policy(call)
     verdict = _verdict(policy, call)
     is_allowed = verdict.decision == "allow" and not call.may_have_confirmation
     return policy.precondition if is_allowed else None
@@ -182,11 +180,7 @@ def authorize(call: ToolCallRequest) -> Authorization:
     A confirmation of other arguments, or of the target before a change, does not count: it is
     superseded.
     """
-    policy = current_policy(
-        principal_id=call.principal_id,
-        tenant_id=call.tenant_id,
-        workspace_id=call.workspace_id,
-    )
+    policy = current_policy(call)
     authorization = replace(
         _with_confirmation(call, _verdict(policy, call)),
         precondition=policy.precondition,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from django.db import connection
 
@@ -170,9 +170,22 @@ class CallerPolicy:
         )
 
 
-def current_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
+class PolicyCaller(Protocol):
+    """A caller, or what is done for one: a call, a run."""
+
+    @property
+    def principal_id(self) -> str: ...
+
+    @property
+    def tenant_id(self) -> str: ...
+
+    @property
+    def workspace_id(self) -> str: ...
+
+
+def current_policy(caller: PolicyCaller) -> CallerPolicy:
     """Return the current policy for one caller; one small query, whatever the number of rules."""
-    return current_policy_of(frozenset({"", tenant_id, workspace_id, principal_id}))
+    return current_policy_of(_scopes_of(caller))
 
 
 def current_policy_of(callers: frozenset[str]) -> CallerPolicy:
@@ -202,14 +215,17 @@ def rule_label(rule: PolicyRule) -> str:
     return f"{rule.key} v{rule.version}"
 
 
-def cached_policy(*, principal_id: str, tenant_id: str, workspace_id: str) -> CallerPolicy:
+def cached_policy(caller: PolicyCaller) -> CallerPolicy:
     """Return the policy that this process cached, for one caller, without a query.
 
     The statement that starts a call allowed by it must check its `precondition`.
     """
-    callers = frozenset({"", tenant_id, workspace_id, principal_id})
     cached = _RuleCache.rules
-    return CallerPolicy(callers, cached.by_tool, cached.stamp)
+    return CallerPolicy(_scopes_of(caller), cached.by_tool, cached.stamp)
+
+
+def _scopes_of(caller: PolicyCaller) -> frozenset[str]:
+    return frozenset({"", caller.tenant_id, caller.workspace_id, caller.principal_id})
 
 
 def _winner(found: Iterable[_Rule]) -> Verdict:

@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 
 from decisions.admin.acting import actor_of
 from decisions.admin.read_only import ReadOnlyAdmin, plain_id
-from decisions.authorization.policy import current_policy
+from decisions.authorization.policy import current_policy_of
 from decisions.foundation.errors import Refused
 from decisions.foundation.presentation.html import TONES, pill
 from decisions.foundation.presentation.refusals import refusal_text
@@ -130,9 +130,7 @@ def offer_rows(target: ExecutionTarget) -> list[dict[str, Any]]:
 
     The verdict is that for calls of the target's workspace; rules for a single agent do not count.
     """
-    policy = current_policy(
-        principal_id="", tenant_id=target.tenant_id, workspace_id=target.workspace_id or ""
-    )
+    policy = current_policy_of(frozenset({"", target.tenant_id, target.workspace_id or ""}))
     in_config = {offer["name"] for offer in configured_tools(target.config)}
     published = {offer["name"] for offer in target.catalogue}
     rows = []

@@ -59,11 +59,7 @@ def list_offered(caller: Caller) -> list[OfferedTool]:
     )
     if not runners:
         return []
-    policy = current_policy(
-        principal_id=caller.principal_id,
-        tenant_id=caller.tenant_id,
-        workspace_id=caller.workspace_id,
-    )
+    policy = current_policy(caller)
     taken = preferred_target(caller, runners)
     by_name: dict[str, list[tuple[ToolOffer, ToolOnRunner]]] = {}
     for runner in runners:

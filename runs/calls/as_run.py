@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -17,10 +17,9 @@ from decisions.foundation.security.keys import mac
 from decisions.identity.principals import Principal
 from runners.browser_sessions import find_named
 from runners.tools.base import ToolResult
-from runners.tools.registry import get_tool
 from runners.workspace.errors import WorkspaceTimeout
+from runs.calls.record import DirectCall
 from runs.calls.refusals import recording_refusals
-from runs.lifecycle.in_flight_calls import DirectCallOfRun
 from runs.models import TERMINAL
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run
@@ -32,15 +31,7 @@ MAX_WAIT_S = 55.0  # longest time that a request of REST or MCP blocks
 _RUN_SCOPES = frozenset({"runs:read", "runs:write", "sessions:write", "artifacts:read"})
 
 
-@dataclass(frozen=True, slots=True)
-class RunCallResult:
-    """The result of a call that was performed as a run."""
-
-    result: ToolResult
-    artifact_ids: Sequence[str] = ()
-
-
-async def submit_call(principal: Principal, call: DirectCallOfRun, limit_ms: int) -> str:
+async def submit_call(call: DirectCall) -> str:
     """Submit a run that makes the call, and return the run's id; the same key again returns the
     first run's. Commits the call's start, or its refusal.
 
@@ -48,20 +39,21 @@ async def submit_call(principal: Principal, call: DirectCallOfRun, limit_ms: int
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
         Conflict: The key was used for another call.
     """
-    return await in_thread(_submit_admitted, principal, call, limit_ms)
+    return await in_thread(_submit_admitted, call)
 
 
-async def wait_for_call(principal: Principal, run_id: str, limit_ms: int) -> RunCallResult:
-    """Wait for the run of a submitted call and return the call's result.
+async def wait_for_call(call: DirectCall, run_id: str) -> tuple[ToolResult, Sequence[str]]:
+    """Wait for the run of a submitted call and return the call's result, and the ids of its
+    artifacts.
 
     Raises:
         ConfirmationRequired: The run is suspended until a person decides.
         ArtifactNotFound, ArtifactExpired: The call was made before, and its output was deleted.
     """
-    owner = with_run_scopes(principal)
-    wait_s = min(MAX_WAIT_S, (limit_ms + START_MS) / 1000 + 2)
+    owner = with_run_scopes(call.principal)
+    wait_s = min(MAX_WAIT_S, (call.limit_ms + START_MS) / 1000 + 2)
     run = await wait_run(principal=owner, run_id=run_id, wait_s=wait_s)
-    return RunCallResult(await _result_of(run, owner), run["artifactIds"])
+    return await _result_of(run, owner), run["artifactIds"]
 
 
 def with_run_scopes(principal: Principal) -> Principal:
@@ -71,9 +63,9 @@ def with_run_scopes(principal: Principal) -> Principal:
     return replace(principal, scopes=principal.scopes | _RUN_SCOPES)
 
 
-def _submit_admitted(principal: Principal, call: DirectCallOfRun, limit_ms: int) -> str:
-    with recording_refusals(principal=principal, name=call.request.tool):
-        submitted = _submit(with_run_scopes(principal), call, limit_ms)
+def _submit_admitted(call: DirectCall) -> str:
+    with recording_refusals(principal=call.principal, name=call.tool.name):
+        submitted = _submit(call)
         if submitted.inputs_match is False:
             raise Conflict("The idempotencyKey was used for another call.")
     if submitted.deduplicated:
@@ -82,15 +74,14 @@ def _submit_admitted(principal: Principal, call: DirectCallOfRun, limit_ms: int)
     return submitted.run_id
 
 
-def _submit(owner: Principal, call: DirectCallOfRun, limit_ms: int) -> SubmittedRun:
-    request = call.request
+def _submit(call: DirectCall) -> SubmittedRun:
+    owner, request = with_run_scopes(call.principal), call.request
     planned: dict[str, Any] = {"name": request.tool, "args": dict(request.args)}
     if request.target_id is not None:
         planned["targetId"] = request.target_id
-    tool = get_tool(request.tool)
-    if tool is not None and limit_ms < tool.timeout_ms:
-        planned["timeoutMs"] = limit_ms
-    options: dict[str, Any] = {"mode": "sync", "timeoutMs": limit_ms + START_MS}
+    if call.limit_ms < call.tool.timeout_ms:
+        planned["timeoutMs"] = call.limit_ms
+    options: dict[str, Any] = {"mode": "sync", "timeoutMs": call.limit_ms + START_MS}
     if request.key:
         options["idempotencyKey"] = "call:" + mac("call", f"{request.tool}\0{request.key}".encode())
     return submit_run(

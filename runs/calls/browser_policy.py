@@ -2,7 +2,7 @@
 
 Unless a rule says otherwise, a person confirms the first change that a task makes on each origin,
 and each submit, upload and acceptance of a dialog. What an element is, and which page it is on, the
-browser says just before (`runs.calls.page_elements`). A drag presses and releases the mouse as
+browser says just before (`runs.calls.page`). A drag presses and releases the mouse as
 a click does, and a short one is a click: it is judged like one.
 
 The element and the origin that were judged go with the action: the browser gives input to no other
@@ -12,7 +12,7 @@ element, and to no page of another origin.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,40 +20,12 @@ from urllib.parse import urlsplit
 from decisions.authorization.authorize import ToolCallRequest
 from decisions.authorization.policy import PAGE_CHANGES, Verdict
 from decisions.models import Confirmation
-from runners.actions.catalogue import ACTIONS, PRESS_KEY, TYPE, UPLOAD
+from runners.actions.catalogue import PRESS_KEY, TYPE, UPLOAD
 from runners.actions.judged import JudgedElement, may_submit
-from runners.models import PluginClient
-from runners.paired_browser.choice import SELECTED, find_paired_browser, state_of_browser
-from runners.targets.targets import Caller
-from runs.models import Run, Task, TaskOrigin
+from runs.models import Run, TaskOrigin
 
 ORIGIN_CHARS = 300
 _DEFAULT = "default: paired browser"
-
-
-@dataclass(frozen=True, slots=True)
-class PairedBrowserTarget:
-    """The target of a call in a paired browser."""
-
-    client: PluginClient
-    task_title: str
-
-
-def client_of_call(run: Run, tool: str) -> str | None:
-    """Return the paired browser in which a run performs this tool; None: not in one."""
-    selected = run.inputs.get(SELECTED)
-    return str(selected) if selected is not None and tool in ACTIONS else None
-
-
-def find_browser(run: Run, caller: Caller, client_id: str) -> PairedBrowserTarget:
-    """Return the browser of a call.
-
-    Raises:
-        TargetNotFound: It is not the caller's, or was revoked.
-    """
-    client = find_paired_browser(caller, client_id)
-    title = Task.objects.filter(id=run.task_id).values_list("title", flat=True).first()
-    return PairedBrowserTarget(client, title or "")
 
 
 def with_browser_policy(
@@ -129,8 +101,3 @@ def allow_origin(run: Run, request: ToolCallRequest, confirmation: Confirmation)
         ],
         ignore_conflicts=True,
     )
-
-
-def state_of(browser: PairedBrowserTarget) -> str:
-    """Return the state of a browser as a target: for what a person confirms."""
-    return state_of_browser(browser.client)

@@ -1,4 +1,4 @@
-"""A direct tool call: validate it, authorize it, perform it, and audit its start and end.
+"""Make a direct tool call: validate it, authorize it, start it, perform it, and record its end.
 
 Tools that need no browser run here, in the process of the API. For a tool that needs a browser, a
 worker performs the call as a run of `call_tools`, and this process waits for the run (`as_run`).
@@ -13,9 +13,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from django.db import transaction
+
 from artifacts.services import store_blob
 from decisions.audit.record import record
-from decisions.authorization.authorize import tool_call_request
+from decisions.authorization.authorize import (
+    admit_call,
+    confirmed_basis,
+    tool_call_request,
+    use_approval,
+)
+from decisions.authorization.policy import cached_policy
 from decisions.foundation.errors import Conflict, InvalidInput, Refused, ToolNotFound
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.threads import in_thread
@@ -38,27 +46,13 @@ from runners.tools.registry import get_tool
 from runners.workspace.cancellation import run_to_completion
 from runners.workspace.workspace import ProjectWorkspace
 from runs.calls.as_run import submit_call, wait_for_call
-from runs.calls.direct_record import (
-    AdmittedCall,
-    audit_details,
-    audit_event,
-    audit_outcome,
-    call_failure,
-    record_end,
-    started_event,
-)
-from runs.calls.direct_start import StartedCall, start_direct_call
 from runs.calls.idempotency import StoredOutcome, claim_key, find_stored_outcome
+from runs.calls.record import DirectCall, record_end
 from runs.calls.refusals import recording_refusals
 from runs.calls.request import DirectCallRequest, DirectCallResult
-from runs.calls.start import CHANGED_MEANWHILE, MAX_TRIES
-from runs.calls.targets import open_call_target
+from runs.calls.start import CHANGED_MEANWHILE, MAX_TRIES, start_call
+from runs.calls.target import open_call_target
 from runs.events.types import EventType
-from runs.lifecycle.in_flight_calls import (
-    INTERRUPTED,
-    DirectCallOfRun,
-    aborted_call_data,
-)
 from runs.task_templates.large_outputs import fit_call_output
 
 
@@ -79,96 +73,57 @@ async def call_tool(*, principal: Principal, request: DirectCallRequest) -> Dire
         FailedCall: The tool failed, or its arguments or target are invalid.
     """
     started = time.monotonic()
-    admitted = await in_thread(_admit, principal, request)
-    if admitted.earlier_outcome is not None:
-        return _result_of(admitted.tool, admitted.earlier_outcome)
-    if admitted.tool.uses_browser:
-        return await _call_as_run(principal, admitted, _limit_ms(admitted.tool, request), started)
-    # If the call is interrupted, its end is audited as such, and no outcome is stored.
-    audited, outcome = aborted_call_data(INTERRUPTED, request.name, audit_details(admitted)), None
+    call, outcome = await in_thread(_admit, principal, request)
+    if outcome is not None:
+        return _result_of(call, outcome)
+    if call.tool.uses_browser:
+        return await _call_as_run(call, started)
+    audited = call.aborted()  # if the call is interrupted, and no outcome is stored
     try:
-        context = _context(principal, admitted, request)
-        call = ToolCall(request.name, admitted.request.args, admitted.request.target_id)
-        result = await invoke(call, context)
-        output, marks = await _fitted_output(admitted, result, context)
-        audited = audit_outcome(admitted.tool, result)
+        context = _context(call, request)
+        tool_call = ToolCall(request.name, call.request.args, call.request.target_id)
+        result = await invoke(tool_call, context)
+        output, marks = await _fitted_output(call, result, context)
+        audited = call.outcome_of(result)
         outcome = StoredOutcome(
-            admitted.call_id,
+            call.call_id,
             replace(result, output=output),
-            [blob.artifact_id for blob in admitted.blobs],
+            [blob.artifact_id for blob in call.blobs],
             {**marks, **request.marks},
         )
     finally:
         audited["durationMs"] = int((time.monotonic() - started) * 1000)
-        await record_end(principal, admitted, audited, outcome)
+        await record_end(call, audited, outcome)
     raise_if_interrupted()
     if falls_back(result):
-        return await _call_local_tool(principal, admitted, request, result)
-    return _result_of(admitted.tool, outcome)
+        return await _call_local_tool(call, request, result)
+    return _result_of(call, outcome)
 
 
-async def _call_local_tool(
-    principal: Principal, admitted: AdmittedCall, request: DirectCallRequest, result: ToolResult
-) -> DirectCallResult:
-    """Fall back from an unreachable runner to the local tool of the same name: a separate call,
-    with its own workspace, authorization and audit events.
-    """
-    reason = (result.error or {})["details"]["reason"]
-    details = {**audit_details(admitted), "reason": reason}
-    event = audit_event("tool.fell_back", principal, admitted.tool, details)
-    await in_thread(record, event)
-    fallback = replace(
-        request,
-        target_id=None,
-        fallback_for=admitted.request,
-        marks={"fellBackFrom": admitted.request.target_id},
-    )
-    return await call_tool(principal=principal, request=fallback)
+# --- request, target, policy, start ---------------------------------------------------------------
 
 
-async def _fitted_output(
-    admitted: AdmittedCall, result: ToolResult, context: ToolContext
-) -> tuple[Any, Mapping[str, Any]]:
-    """Return a call's output and its marks; a large output of a runner is shortened, and the whole
-    stored as an artifact.
-    """
-    if admitted.tool.kind != KIND or not result.ok:
-        return storable(result.output), {}
-    return await fit_call_output(admitted.tool.name, result.output, context.save_artifact)
+def _admit(
+    principal: Principal, request: DirectCallRequest
+) -> tuple[DirectCall, StoredOutcome | None]:
+    """Validate and authorize a call, and return it; commits its start, or its refusal.
 
-
-def _admit(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
-    """Validate and authorize a call; commits its start, or its refusal.
-
-    The start of a call that a worker performs is committed with its run instead.
+    With the outcome of an earlier call with the same key, it is not made. The start of a call that
+    a worker performs is committed with its run instead.
     """
     with recording_refusals(principal=principal, name=request.name):
         for _ in range(MAX_TRIES):
-            admitted = _validated(principal, request)
-            if admitted.tool.uses_browser:
-                return admitted
-            if admitted.is_keyed and (earlier := find_stored_outcome(admitted.request)) is not None:
-                return replace(admitted, earlier_outcome=earlier)
-            if (started := _start(principal, admitted, request)) is not None:
-                return replace(admitted, confirmed_basis=started.confirmed_basis)
+            call = _validated(principal, request)
+            if call.tool.uses_browser:
+                return call, None
+            if call.is_keyed and (earlier := find_stored_outcome(call.request)) is not None:
+                return call, earlier
+            if _start(call, request):
+                return call, None
         raise Conflict(CHANGED_MEANWHILE)
 
 
-def _start(
-    principal: Principal, admitted: AdmittedCall, request: DirectCallRequest
-) -> StartedCall | None:
-    def claim() -> None:
-        if admitted.is_keyed:
-            claim_key(admitted.request, admitted.call_id, fallback_for=request.fallback_for)
-
-    event = started_event(principal, admitted)
-    unchanged = [] if admitted.target_row is None else [is_unchanged(admitted.target_row)]
-    return start_direct_call(
-        admitted.request, admitted.call_id, event, preconditions=unchanged, write_first=claim
-    )
-
-
-def _validated(principal: Principal, request: DirectCallRequest) -> AdmittedCall:
+def _validated(principal: Principal, request: DirectCallRequest) -> DirectCall:
     tool = get_tool(request.name)
     if tool is None or is_remote_call(Caller.of(principal), request.name, request.target_id):
         tool, request = _on_runner(principal, request)
@@ -193,7 +148,7 @@ def _on_runner(principal: Principal, request: DirectCallRequest) -> tuple[Tool, 
     return tool, replace(request, target_id=target_id)
 
 
-def _for_tool(principal: Principal, tool: Tool, request: DirectCallRequest) -> AdmittedCall:
+def _for_tool(principal: Principal, tool: Tool, request: DirectCallRequest) -> DirectCall:
     caller, is_builtin, row = Caller.of(principal), tool.kind != KIND, None
     if not is_builtin:
         row = find_runner(caller, request.target_id)
@@ -214,29 +169,59 @@ def _for_tool(principal: Principal, tool: Tool, request: DirectCallRequest) -> A
         is_builtin=is_builtin,
         target_state="" if row is None else target_state(row),
     )
-    return AdmittedCall(tool, use, target, new_id("call_"), target_row=row)
+    limit_ms = min(tool.timeout_ms, request.timeout_ms or tool.timeout_ms)
+    return DirectCall(principal, tool, use, limit_ms, target, row)
 
 
-def _context(
-    principal: Principal, admitted: AdmittedCall, request: DirectCallRequest
-) -> ToolContext:
+def _start(call: DirectCall, request: DirectCallRequest) -> bool:
+    """Authorize a call and record its start. Commits.
+
+    False where the policy rules or the target changed meanwhile: then nothing was written, and the
+    caller reads its target again.
+
+    Raises:
+        PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
+        Conflict: As `authorize.use_approval`, or a concurrent call has the key.
+    """
+    # Read before the authorization, which reads the rules again if this process has older ones.
+    preconditions = [cached_policy(call.request).precondition]
+    if call.target_row is not None:
+        preconditions.append(is_unchanged(call.target_row))
+    approval = admit_call(call.request)
+    call.confirmed_basis = confirmed_basis(approval)
+    with transaction.atomic():
+        use_approval(approval)
+        if call.is_keyed:
+            claim_key(call.request, call.call_id, fallback_for=request.fallback_for)
+        is_started = start_call(
+            call.call_id, call.event("tool.called"), preconditions=preconditions
+        )
+        if not is_started:
+            transaction.set_rollback(True)
+    return is_started
+
+
+# --- invoke ---------------------------------------------------------------------------------------
+
+
+def _context(call: DirectCall, request: DirectCallRequest) -> ToolContext:
     async def save_artifact(data: bytes, *, name: str, mime_type: str, kind: str = "file") -> str:
         blob = await asyncio.to_thread(store_blob, data, name=name, mime_type=mime_type, kind=kind)
-        admitted.blobs.append(blob)
+        call.blobs.append(blob)
         return blob.artifact_id
 
-    target = admitted.target
+    target = call.target
     return ToolContext(
-        run_id=admitted.call_id,
-        trust=principal.trust,
-        deadline=time.monotonic() + _limit_ms(admitted.tool, request) / 1000,
+        run_id=call.call_id,
+        trust=call.principal.trust,
+        deadline=time.monotonic() + call.limit_ms / 1000,
         save_artifact=save_artifact,
         emit=partial(_send_update, request),
         workspace=target if isinstance(target, ProjectWorkspace) else None,
         runner=target if isinstance(target, RunnerTarget) else None,
         session_id=new_id("sess_"),
-        traceparent=current_traceparent() or traceparent_for(admitted.call_id),
-        confirmed_basis=admitted.confirmed_basis,
+        traceparent=current_traceparent() or traceparent_for(call.call_id),
+        confirmed_basis=call.confirmed_basis,
     )
 
 
@@ -246,35 +231,59 @@ def _send_update(request: DirectCallRequest, type_: str, data: Mapping[str, Any]
         request.on_update(str(data["delta"]))
 
 
-def _limit_ms(tool: Tool, request: DirectCallRequest) -> int:
-    return min(tool.timeout_ms, request.timeout_ms or tool.timeout_ms)
+async def _fitted_output(
+    call: DirectCall, result: ToolResult, context: ToolContext
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return a call's output and its marks; a large output of a runner is shortened, and the whole
+    stored as an artifact.
+    """
+    if call.tool.kind != KIND or not result.ok:
+        return storable(result.output), {}
+    return await fit_call_output(call.tool.name, result.output, context.save_artifact)
 
 
-async def _call_as_run(
-    principal: Principal, admitted: AdmittedCall, limit_ms: int, started: float
+async def _call_local_tool(
+    call: DirectCall, request: DirectCallRequest, result: ToolResult
 ) -> DirectCallResult:
-    """Submit the call as a run, wait for it, and audit the call's end."""
-    call = DirectCallOfRun(admitted.request, admitted.call_id, started_event(principal, admitted))
-    run_id = await run_to_completion(submit_call(principal, call, limit_ms))
-    audited = aborted_call_data(INTERRUPTED, admitted.tool.name, audit_details(admitted))
+    """Fall back from an unreachable runner to the local tool of the same name: a separate call,
+    with its own workspace, authorization and audit events.
+    """
+    reason = (result.error or {})["details"]["reason"]
+    await in_thread(record, call.event("tool.fell_back", reason=reason))
+    fallback = replace(
+        request,
+        target_id=None,
+        fallback_for=call.request,
+        marks={"fellBackFrom": call.request.target_id},
+    )
+    return await call_tool(principal=call.principal, request=fallback)
+
+
+async def _call_as_run(call: DirectCall, started: float) -> DirectCallResult:
+    """Submit the call as a run, wait for it, and record the call's end."""
+    run_id = await run_to_completion(submit_call(call))
+    audited = call.aborted()
     try:
         raise_if_interrupted()
-        ended = await wait_for_call(principal, run_id, limit_ms)
-        audited = audit_outcome(admitted.tool, ended.result)
+        result, artifact_ids = await wait_for_call(call, run_id)
+        audited = call.outcome_of(result)
     except Refused as refused:
         audited = {"ok": False, "code": refused.code}
         raise
     finally:
         audited |= {"runId": run_id, "durationMs": int((time.monotonic() - started) * 1000)}
-        await record_end(principal, admitted, audited)
-    if not ended.result.ok:
-        raise call_failure(admitted.tool, ended.result)
-    return DirectCallResult(ended.result.output or {}, admitted.call_id, run_id, ended.artifact_ids)
+        await record_end(call, audited)
+    if not result.ok:
+        raise call.failure(result)
+    return DirectCallResult(result.output or {}, call.call_id, run_id, artifact_ids)
 
 
-def _result_of(tool: Tool, outcome: StoredOutcome) -> DirectCallResult:
+# --- answer ---------------------------------------------------------------------------------------
+
+
+def _result_of(call: DirectCall, outcome: StoredOutcome) -> DirectCallResult:
     if not outcome.result.ok:
-        raise call_failure(tool, outcome.result)
+        raise call.failure(outcome.result)
     return DirectCallResult(
         outcome.result.output,
         outcome.call_id,

@@ -1,4 +1,4 @@
-"""The request for a direct call, as REST and MCP create it, and its result."""
+"""The request for a tool call, of a step or direct, and the result of a direct call."""
 
 from __future__ import annotations
 
@@ -7,6 +7,54 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decisions.authorization.authorize import ToolCallRequest
+from decisions.foundation.security.masking import Masker
+from decisions.identity.principals import as_trust
+from runners.actions.judged import covered_tools
+from runners.invocation.step_call import StepCall
+from runners.targets.targets import Caller
+from runners.tools.registry import get_tool
+from runs.models import Run
+
+
+def request_of_step(
+    run: Run,
+    *,
+    index: int,
+    call: StepCall,
+    masker: Masker,
+    number: int = 0,
+    may_have_confirmation: bool = False,
+    is_lost: bool = False,
+) -> ToolCallRequest:
+    """Return the request for a step's call, the `number`th of the step, as policy judges it.
+
+    A person who decides on it sees the exact arguments: no secret is placed in them by value, a
+    tool gets one by its name (`fill_field`). Records have masks, also where a value equals one.
+    """
+    is_builtin = call.remote is None and get_tool(call.tool) is not None
+    return ToolCallRequest(
+        principal_id=run.principal_id,
+        tenant_id=run.tenant_id,
+        workspace_id=run.workspace_id,
+        user_id=run.user_id,
+        trust=as_trust(run.trust),
+        tool=call.tool,
+        args=call.args,
+        target_id=call.target_id,
+        run_id=run.id,
+        step_index=index,
+        number=number,
+        may_have_confirmation=may_have_confirmation,
+        display_args=masker.value(call.args),
+        is_builtin=is_builtin,
+        covers=covered_tools(call.tool, call.args, None) if is_builtin else frozenset(),
+        is_lost=is_lost,
+    )
+
+
+def caller_of(run: Run) -> Caller:
+    """Return the caller in whose name a run makes its calls."""
+    return Caller(run.principal_id, run.tenant_id, run.workspace_id, as_trust(run.trust))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,187 +1,101 @@
-"""Admission of a step's tool calls: authorize the call, find where it works, record its start.
-
-Policies and targets are cached in this process. The statement that records the start of a call also
-tests that the run is under its lease, that policy and target have not changed since they were read,
-and that no person has taken over the page. If one of these does not hold, policy and target are
-read again.
+"""Record the start of a tool call, in one statement that also tests what was read for it: that the
+run is under its lease, that policy and target have not changed, and that no person has taken over
+the page. The row that it inserts is deleted by whoever writes the call's end
+(`runs.lifecycle.in_flight_calls`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import lru_cache
 
-from decisions.audit.record import AuditEvent
-from decisions.authorization.authorize import Authorization, ToolCallRequest
-from decisions.foundation.errors import PolicyDenied, Refused, TargetNotFound
+from django.db import connection, transaction
+
+from decisions.audit.record import AuditEvent, entry_for, record
 from decisions.foundation.infra.preconditions import Precondition, all_hold
-from runners.errors import ToolFailed
-from runners.models import ExecutionTarget
-from runners.paired_browser.choice import is_still_paired
-from runners.targets.cache import cache_target, cached_target, is_unchanged
-from runs.calls.browser_policy import PairedBrowserTarget
-from runs.calls.policy import (
-    authorize_cached,
-    authorize_call,
-    caller_of,
-    find_call_target,
-    needs_target,
-    record_refusal,
-)
-from runs.calls.targets import StepTarget, open_call_target
-from runs.lifecycle import call_records
-from runs.lifecycle.call_records import CallRecord
-from runs.lifecycle.in_flight_calls import is_leased, start_call
-from runs.lifecycle.lease import LeaseLost
-from runs.models import DEVELOPER_TARGET, Run, TaskStatus
+from decisions.foundation.infra.prepared_statements import SqlStatement
+from decisions.foundation.infra.processes import process_identity
+from decisions.models import AuditEntry
+from runs.lifecycle.changes import CallStart
+from runs.models import OpenCall, Run, RunStatus
 
 MAX_TRIES = 5  # to read policy and target and start the call before either changes
 CHANGED_MEANWHILE = "The policy rules or the target changed again and again; the call was not made."
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What is known about a call before its start is recorded.
-
-    Attributes:
-        authorization: as `authorize_call` returns it.
-        target: where the call works; None where it needs no target or does not start.
-        target_error: why it cannot have its target.
-        preconditions: what the statement that records the start has to test.
-    """
-
-    authorization: Authorization | Refused | None
-    target: StepTarget | None = None
-    target_error: ToolFailed | Refused | None = None
-    preconditions: Sequence[Precondition] = ()
-
-    @property
-    def may_start(self) -> bool:
-        """Whether the call may start where its preconditions hold."""
-        return _is_allowed(self.authorization) and self.target_error is None
-
-
-def admit_call(
-    run: Run,
+def start_call(
+    call_id: str,
+    started_event: AuditEvent,
     *,
-    request: ToolCallRequest,
-    call: CallRecord,
-    may_start: bool,
-    in_flight_calls: list[str],
-) -> tuple[Authorization | Refused | None, StepTarget | ToolFailed | Refused | None]:
-    """Return the authorization of a step's call, as `authorize_call` does, and its target; on the
-    run's database thread.
+    run: Run | None = None,
+    preconditions: Sequence[Precondition] = (),
+) -> bool:
+    """Record the start of a call, in the caller's transaction or one of its own.
 
-    The target is an error where the call cannot have it, and None where the call needs none or does
-    not start. A call with a target is recorded as started, and its id appended to
-    `in_flight_calls`. With `may_start` False the call is only authorized.
+    False where a precondition does not hold, or the run is no longer under this lease: then nothing
+    was written, and the call must not be made.
 
-    Raises:
-        LeaseLost: The run is no longer under this lease; the call must not be made.
+    Args:
+        run: the run whose step makes the call; None for a direct call.
     """
-    if not may_start:
-        return authorize_call(run, request, find_call_target(run, request)), None
-    admission = cached_admission(run, request)
-    for _ in range(MAX_TRIES):
-        is_fresh = admission is None
-        admission = admission or _read_admission(run, request)
-        authorization = admission.authorization
-        result = authorization, admission.target or admission.target_error
-        if not admission.may_start:
-            return result
-        if admission.target is None:
-            if is_fresh or all_hold(admission.preconditions):
-                return result
-        elif start_call(
-            call.call_id,
-            started_event(run, request, call),
-            run=run,
-            preconditions=admission.preconditions,
-        ):
-            in_flight_calls.append(call.call_id)
-            return result
-        elif not is_leased(run):
-            raise LeaseLost(run.id)
-        admission = None
-    return authorization, ToolFailed(CHANGED_MEANWHILE)
+    call = _open_call(call_id, started_event, run)
+    if connection.vendor == "postgresql":
+        return _insert_in_one_statement(call, entry_for(started_event), run, preconditions)
+    with transaction.atomic():
+        if not (run is None or is_leased(run)) or not all_hold(preconditions):
+            return False
+        call.save(force_insert=True)
+        record(started_event)
+    return True
 
 
-def cached_admission(run: Run, request: ToolCallRequest) -> Admission | None:
-    """Return the admission of a call from cached values, without a query; None where they do not
-    allow it.
-    """
-    if (authorization := authorize_cached(request)) is None:
-        return None
-    caller, row = caller_of(run), None
-    if needs_target(request):
-        row = cached_target(caller, request.target_id) if request.target_id else None
-        if row is None:
-            return None
-    try:
-        return _admission(run, request, authorization, row)
-    except (ToolFailed, Refused):
-        return None  # the admission by queries returns the error
+def start_with_step(
+    call_id: str, started_event: AuditEvent, run: Run, preconditions: Sequence[Precondition]
+) -> CallStart:
+    """Return the start of a step's first call, for the transition that starts the step."""
+    row = _open_call(call_id, started_event, run)
+    return CallStart(row, entry_for(started_event), preconditions)
 
 
-def _read_admission(run: Run, request: ToolCallRequest) -> Admission:
-    """Return the admission of a call from what the database says; records a refusal."""
-    found = find_call_target(run, request)
-    authorization = authorize_call(run, request, found)
-    if not (isinstance(authorization, Authorization) and _is_allowed(authorization)):
-        return Admission(authorization)
-    try:
-        if isinstance(found, ToolFailed | Refused):
-            raise found
-        admission = _admission(run, request, authorization, found)
-    except PolicyDenied as denied:
-        record_refusal(run, request, denied)
-        return Admission(authorization, target_error=denied)
-    except (ToolFailed, TargetNotFound) as failed:
-        return Admission(authorization, target_error=failed)
-    if isinstance(found, ExecutionTarget):
-        cache_target(caller_of(run), found)
-    return admission
+def is_leased(run: Run) -> bool:
+    """Return whether the run is still under the lease with which it was read."""
+    rows = Run.objects.filter(id=run.id, epoch=run.epoch, status=RunStatus.RUNNING)
+    return rows.exists()
 
 
-def _admission(
-    run: Run,
-    request: ToolCallRequest,
-    authorization: Authorization,
-    row: ExecutionTarget | PairedBrowserTarget | None,
-) -> Admission:
-    """Return the admission of an authorized call.
-
-    Raises:
-        ToolFailed, Refused: The call cannot use the target.
-    """
-    preconditions = _page_not_taken_over(run)
-    if authorization.precondition is not None:
-        preconditions.append(authorization.precondition)
-    if row is None:
-        return Admission(authorization, preconditions=preconditions)
-    if isinstance(row, PairedBrowserTarget):
-        preconditions.append(is_still_paired(row.client))
-        return Admission(authorization, row, preconditions=preconditions)
-    developer_target = run.options.get(DEVELOPER_TARGET)
-    target = open_call_target(
-        caller_of(run), row, request.tool, is_builtin=request.is_builtin, developer=developer_target
+def _open_call(call_id: str, started_event: AuditEvent, run: Run | None) -> OpenCall:
+    return OpenCall(
+        id=call_id,
+        run_id=None if run is None else run.id,
+        epoch=0 if run is None else run.epoch,
+        opening=asdict(started_event),
+        process=_process(os.getpid()),
+        opened_at=datetime.now(UTC),
     )
-    preconditions.append(is_unchanged(row))
-    return Admission(authorization, target, preconditions=preconditions)
 
 
-def _is_allowed(authorization: Authorization | Refused | None) -> bool:
-    return isinstance(authorization, Authorization) and authorization.decision == "allow"
+def _insert_in_one_statement(
+    call: OpenCall, entry: AuditEntry, run: Run | None, preconditions: Sequence[Precondition]
+) -> bool:
+    """One round trip and one commit, which are most of what a call on a runner costs."""
+    statement = SqlStatement()
+    wheres = [condition.sql for condition in preconditions] or ["true"]
+    params = [param for condition in preconditions for param in condition.params]
+    if run is None:
+        statement.add("r", f"SELECT 1 AS id WHERE {' AND '.join(wheres)}", *params)
+    else:
+        wheres = ["id = %s AND epoch = %s AND status = %s", *wheres]
+        rows = f"SELECT id FROM runs_run WHERE {' AND '.join(wheres)} FOR UPDATE"  # noqa: S608
+        statement.add("r", rows, run.id, run.epoch, RunStatus.RUNNING.value, *params)
+    statement.insert("opened", [call])
+    statement.insert("audited", [entry])
+    return statement.run("SELECT id FROM r") is not None
 
 
-def _page_not_taken_over(run: Run) -> list[Precondition]:
-    """Return the precondition that no person has taken over the page of the run's task."""
-    if run.task_id is None:
-        return []
-    taken = "NOT EXISTS (SELECT 1 FROM runs_task WHERE id = %s AND status = %s)"
-    return [Precondition(taken, (run.task_id, TaskStatus.TAKEOVER.value))]
-
-
-def started_event(run: Run, request: ToolCallRequest, call: CallRecord) -> AuditEvent:
-    """Return the audit event of a step's call that is about to start."""
-    return call_records.call_started_event(run, request.step_index or 0, call)
+@lru_cache(maxsize=1)
+def _process(pid: int) -> str:
+    """Return this process's identity; `pid` makes a fork compute its own."""
+    return process_identity()

@@ -9,12 +9,13 @@ from artifacts.selectors import is_expired, open_bytes
 from decisions.authorization.policy import current_policy
 from decisions.foundation.errors import Refused
 from decisions.identity.authority import caller_behind, seen_by
+from decisions.identity.principals import as_trust
 from runners.errors import InvalidTarget
 from runners.targets.workspaces import check_may_use, open_workspace
 from runners.tools.registry import get_tool
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import READ_HINTS, add_hints
-from runs.calls.policy import caller_of, trust_of
+from runs.calls.request import caller_of
 from runs.models import Run
 
 READ_FILE = "read_file"
@@ -61,16 +62,14 @@ def _read_file(run: Run, path: str, limit: int) -> tuple[str, bytes]:
     target_id, tool = run.inputs.get("targetId"), get_tool(READ_FILE)
     if tool is None or READ_FILE not in run.inputs.get("tools", ()):
         raise InvalidTarget("files: this run may read no files of a project; give an artifactId.")
-    policy = current_policy(
-        principal_id=run.principal_id, tenant_id=run.tenant_id, workspace_id=run.workspace_id
-    )
+    policy = current_policy(run)
     if policy.evaluate(READ_FILE, target_id, is_builtin=True).decision != "allow":
         raise InvalidTarget(
             f"files: policy does not allow {READ_FILE} without a confirmation, so no file of the"
             " project can be uploaded."
         )
     workspace = open_workspace(caller_of(run), target_id, tool=READ_FILE)
-    check_may_use(tool, workspace, trust=trust_of(run))
+    check_may_use(tool, workspace, trust=as_trust(run.trust))
     with (
         add_hints(workspace, READ_HINTS),
         Sandbox(workspace.root, workspace.policy.forbidden) as sandbox,

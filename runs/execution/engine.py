@@ -22,7 +22,7 @@ from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
 from runners.paired_browser.choice import SELECTED
 from runners.tools.base import Effect
-from runs.calls.first_call import FirstCall, admit_first_call, planned_call, start_events
+from runs.calls.step_start import FirstCall, admit_first_call
 from runs.execution.event_buffer import EventBuffer, stored_bytes
 from runs.execution.left_tabs import close_left_tabs
 from runs.execution.resources import RunResources
@@ -188,10 +188,14 @@ class Execution:
 
     def _start_change(self, row: RunStep) -> StepChange:
         change = replace(step_records.started(row), new=self.appended.pop(row.index, None))
-        if (planned := planned_call(self.run, row, self.template)) is None:
+        is_new = row.paused is None
+        planned = self.template.first_call(row.input, self.inputs) if is_new else None
+        if planned is None:
             return change
-        events = [self.resources.mask_event(event) for event in start_events(row, planned)]
-        change = replace(change, events=[*change.events, *events])
+        if planned.event is not None:
+            type_, data = planned.event
+            event = self.resources.mask_event(NewEvent(type_, {"step": row.index, **data}))
+            change = replace(change, events=[*change.events, event])
         first = admit_first_call(
             self.run, row, planned, self.template, self.resources.secret_masker
         )
@@ -329,7 +333,7 @@ class Execution:
         seconds = self.running.remove(ended)
         if seconds is None:
             return []  # it was canceled in the meantime
-        ran, mask, template_id = ended.step_run, self.resources.masker.value, self.run.template_id
+        ran, mask, template_id = ended.attempt, self.resources.masker.value, self.run.template_id
         row, duration_ms = self.steps[ran.index], int(seconds * 1000)
         if (wait := step_records.wait_reason(ended.future)) is not None:
             self.waits.append(wait)

@@ -25,7 +25,8 @@ from runners.invocation.event_loop import get_loop
 from runners.paired_browser.choice import SELECTED
 from runners.tools.base import Effect
 from runners.tools.registry import is_workspace_tool
-from runs.calls.first_call import FirstCall
+from runs.calls.attempt import StepAttempt
+from runs.calls.step_start import FirstCall
 from runs.events.types import EventType
 from runs.execution.failure_capture import (
     add_evidence,
@@ -67,7 +68,7 @@ class TimedOut(Exception):
 class StepEnded:
     """An attempt of a step has ended; the future has its output or its exception."""
 
-    step_run: StepRun
+    attempt: StepAttempt
     future: Future[Mapping[str, Any]]
 
 
@@ -99,7 +100,7 @@ Inbox = queue.SimpleQueue[StepEnded | DatabaseRequest | NewEvent | Reason]
 
 
 @contextmanager
-def _progress_events(step_run: StepRun, data: Mapping[str, Any]) -> Iterator[None]:
+def _progress_events(attempt: StepAttempt, data: Mapping[str, Any]) -> Iterator[None]:
     """Send step.progress every PROGRESS_EVERY_S while a step runs."""
     began, loop = time.monotonic(), asyncio.get_running_loop()
     timer = loop.call_later(PROGRESS_EVERY_S, lambda: send())  # most steps end sooner
@@ -107,7 +108,7 @@ def _progress_events(step_run: StepRun, data: Mapping[str, Any]) -> Iterator[Non
     def send() -> None:
         nonlocal timer
         elapsed_ms = int((time.monotonic() - began) * 1000)
-        step_run.add_event(NewEvent(EventType.STEP_PROGRESS, {**data, "elapsedMs": elapsed_ms}))
+        attempt.add_event(NewEvent(EventType.STEP_PROGRESS, {**data, "elapsedMs": elapsed_ms}))
         timer = loop.call_later(PROGRESS_EVERY_S, send)
 
     try:
@@ -159,9 +160,8 @@ class RunningSteps:
         paused = row.paused or {}
         # After a takeover the page may be closed: the step then continues without it.
         had_page = bool(paused.get("hadPage")) and not paused.get("takenOver")
-        step_run = StepRun(
+        attempt = StepAttempt(
             run=self._run,
-            inputs=self._run.inputs,
             index=row.index,
             on_run_thread=self._call_on_run_thread,
             add_event=self._inbox.put,
@@ -169,7 +169,7 @@ class RunningSteps:
             earlier=earlier,
             replay=paused.get("calls"),
             had_page=had_page,
-            attempt_number=row.attempts,
+            number=row.attempts,
             first=first,
             effect=Effect(row.effect),
             is_lost_call=is_lost,
@@ -177,13 +177,13 @@ class RunningSteps:
         )
         plan = StepPlan(row.name, row.input, Effect(row.effect))
         self._began[row.index] = time.monotonic()
-        future = get_loop().submit(self._do(plan, step_run, event_data(row)))
+        future = get_loop().submit(self._do(plan, attempt, event_data(row)))
         self._active[row.index] = future
-        future.add_done_callback(lambda done: self._inbox.put(StepEnded(step_run, done)))
+        future.add_done_callback(lambda done: self._inbox.put(StepEnded(attempt, done)))
 
     def remove(self, ended: StepEnded) -> float | None:
         """Remove a step that has ended and return its seconds; None where it was canceled."""
-        index = ended.step_run.index
+        index = ended.attempt.index
         if self._active.get(index) is not ended.future:
             return None
         del self._active[index]
@@ -236,11 +236,11 @@ class RunningSteps:
         except (TimeoutError, CancelledError):
             log.warning("a browser session did not close in time", extra={"runId": self._run.id})
 
-    def paused(self, row: RunStep, step_run: StepRun, *, taken_over: bool) -> StepChange:
+    def paused(self, row: RunStep, attempt: StepAttempt, *, taken_over: bool) -> StepChange:
         """Return the change of a step that waits for a person, and whether it had a page open."""
-        session = step_run.browser
+        session = attempt.browser
         had_page = self._template.shares_page and session is not None and session.has_page
-        return step_records.paused(row, step_run, had_page=had_page, taken_over=taken_over)
+        return step_records.paused(row, attempt, had_page=had_page, taken_over=taken_over)
 
     def hold_page(self, epoch: int) -> bool:
         """Hold the page that the steps share open until the run resumes under an epoch after this
@@ -275,25 +275,25 @@ class RunningSteps:
         return result
 
     async def _do(
-        self, plan: StepPlan, step_run: StepRun, data: Mapping[str, Any]
+        self, plan: StepPlan, attempt: StepAttempt, data: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         try:
-            with _progress_events(step_run, data):
-                async with asyncio.timeout(step_run.seconds_left()):
+            with _progress_events(attempt, data):
+                async with asyncio.timeout(attempt.seconds_left()):
                     if self._needs_browser(plan):
-                        step_run.browser = await self._browser()
-                        await start_trace_if_required(self._template, plan, step_run)
+                        attempt.browser = await self._browser()
+                        await start_trace_if_required(self._template, plan, attempt)
                     if self._template.shares_page:
-                        await restore_page(self._template, plan, step_run)
-                    return await self._template.do_step(plan, step_run)
+                        await restore_page(self._template, plan, attempt)
+                    return await self._template.do_step(plan, StepRun(attempt))
         except TimeoutError:
             details = {"effect": "unknown"} if plan.effect == Effect.ONCE else {}
             raise ToolTimeout(
                 f"'{plan.name}' did not end within its timeout.", details=details
             ) from None
         except (CallFailed, ToolFailed) as failure:
-            mark_refusal_reported(failure, step_run)
-            await add_evidence(failure, self._template, plan, step_run)
+            mark_refusal_reported(failure, attempt)
+            await add_evidence(failure, self._template, plan, attempt)
             raise
 
     def _needs_browser(self, plan: StepPlan) -> bool:

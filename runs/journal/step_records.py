@@ -28,7 +28,7 @@ from runs.task_templates.matches import match_of
 from runs.task_templates.outcomes import MORE_TIME
 
 if TYPE_CHECKING:
-    from runs.execution.step_context import StepRun
+    from runs.calls.attempt import StepAttempt
 
 log = logging.getLogger(__name__)
 TIMER_SECONDS = 0.25  # a timer may fire this much early
@@ -62,7 +62,7 @@ def retrying(row: RunStep, error: Mapping[str, Any]) -> NewEvent:
 
 
 def succeeded(
-    row: RunStep, output: Mapping[str, Any], step_run: StepRun, duration_ms: int
+    row: RunStep, output: Mapping[str, Any], attempt: StepAttempt, duration_ms: int
 ) -> StepChange:
     """Return the end of a step that succeeded."""
     output = storable(output)
@@ -80,8 +80,8 @@ def succeeded(
         StepStatus.SUCCEEDED,
         [NewEvent("step.succeeded", data)],
         output=output,
-        blobs=tuple(step_run.blobs),
-        calls=tuple(step_run.call_records),
+        blobs=tuple(attempt.blobs),
+        calls=tuple(attempt.call_records),
     )
 
 
@@ -91,20 +91,20 @@ def skipped(row: RunStep, reason: str) -> StepChange:
     return StepChange(row.index, StepStatus.SKIPPED, [], output=row.output)
 
 
-def paused(row: RunStep, step_run: StepRun, *, had_page: bool, taken_over: bool) -> StepChange:
+def paused(row: RunStep, attempt: StepAttempt, *, had_page: bool, taken_over: bool) -> StepChange:
     """Return the change of a step that waits for a person: it is pending, and its next attempt
     replays the calls that it has made (`paused`) before it continues.
     """
-    calls = step_run.masker.value(step_run.calls)
+    calls = attempt.masker.value(attempt.calls)
     row.status = StepStatus.PENDING
     row.paused = storable({"calls": calls, "hadPage": had_page, "takenOver": taken_over})
     return StepChange(
         row.index,
         StepStatus.PENDING,
         [],
-        blobs=tuple(step_run.blobs),
+        blobs=tuple(attempt.blobs),
         paused=row.paused,
-        calls=tuple(step_run.call_records),
+        calls=tuple(attempt.call_records),
     )
 
 
@@ -120,7 +120,7 @@ def without_pause(change: StepChange) -> StepChange:
 
 
 def failed(
-    row: RunStep, error: Mapping[str, Any], step_run: StepRun | None = None, duration_ms: int = 0
+    row: RunStep, error: Mapping[str, Any], attempt: StepAttempt | None = None, duration_ms: int = 0
 ) -> StepChange:
     """Return the end of a step that failed and is not tried again."""
     error = storable(error)
@@ -135,8 +135,8 @@ def failed(
         StepStatus.FAILED,
         [NewEvent("step.failed", event_data(row) | data)],
         error=error,
-        blobs=tuple(step_run.blobs) if step_run else (),
-        calls=tuple(step_run.call_records) if step_run else (),
+        blobs=tuple(attempt.blobs) if attempt else (),
+        calls=tuple(attempt.call_records) if attempt else (),
     )
 
 

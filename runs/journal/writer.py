@@ -10,7 +10,6 @@ from typing import Any
 
 from artifacts.services import StoredBlob
 from decisions.audit.record import AuditEvent
-from runs.lifecycle import call_records
 from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.in_flight_calls import INTERRUPTED
 from runs.lifecycle.lease import Lease, LeaseLost
@@ -183,8 +182,7 @@ def _call_events(
         for call in change.calls:
             if call.call_id and call.is_aborted and leave_aborted:
                 continue
-            audit_events.append(call_records.call_ended_event(run, change.index, call))
-            audit_events += call_records.refused_address_events(run, change.index, call)
+            audit_events += call.end_events(run, change.index)
     return audit_events
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from artifacts.services import StoredBlob
 from decisions.audit.record import AuditEvent
-from runs.lifecycle.call_records import CallRecord
-from runs.lifecycle.in_flight_calls import CallStart
-from runs.models import Run, RunStep, StepStatus
+from decisions.foundation.infra.preconditions import Precondition
+from decisions.models import AuditEntry
+from runs.models import OpenCall, Run, RunStep, StepStatus
+
+if TYPE_CHECKING:
+    from runs.calls.record import CallRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,22 @@ class Plus:
     """Increments a column by `amount`."""
 
     amount: int
+
+
+@dataclass(slots=True)
+class CallStart:
+    """The start of a step's first call, written by the transition that starts the step. If a
+    precondition does not hold, the step starts without the call.
+
+    Attributes:
+        row, entry: the row of the call in flight, and the audit row of its start.
+        is_written: whether they were written; set when the transition is written.
+    """
+
+    row: OpenCall
+    entry: AuditEntry
+    preconditions: Sequence[Precondition]
+    is_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from artifacts.services import artifact_rows, expiry_of
 from decisions.audit.record import AuditEvent, entry_for
 from decisions.foundation.infra.preconditions import Precondition
 from decisions.identity.authority import subscribers_of
-from runs.lifecycle.changes import NewEvent, Plus, StepChange, Transition
-from runs.lifecycle.in_flight_calls import CallStart
+from runs.lifecycle.changes import CallStart, NewEvent, Plus, StepChange, Transition
 from runs.lifecycle.step_rows import new_rows
 from runs.models import (
     UNFINISHED,

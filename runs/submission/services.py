@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
@@ -28,7 +28,6 @@ from decisions.models import Confirmation
 from runs.failpoints import hit
 from runs.journal.outcome import canceled_columns
 from runs.lifecycle.changes import NewEvent, Transition
-from runs.lifecycle.in_flight_calls import DirectCallOfRun
 from runs.lifecycle.state_machine import InvalidTransition, move
 from runs.lifecycle.step_rows import new_row
 from runs.lifecycle.transition import insert_run
@@ -55,6 +54,9 @@ from runs.submission.validation import (
 )
 from runs.webhooks.services import check_webhook_option
 
+if TYPE_CHECKING:
+    from runs.calls.record import DirectCall
+
 
 def submit_run(
     *,
@@ -63,7 +65,7 @@ def submit_run(
     inputs: Mapping[str, Any],
     session_id: str | None = None,
     options: Mapping[str, Any] | None = None,
-    direct_call: DirectCallOfRun | None = None,
+    direct_call: DirectCall | None = None,
     message: PendingMessage | None = None,
     again_of: str | None = None,
 ) -> SubmittedRun:
@@ -121,7 +123,7 @@ def _write_if_allowed(run: Run, submission: Submission) -> bool:
 
 
 def _admitted(
-    submission: Submission, direct_call: DirectCallOfRun | None, key: str
+    submission: Submission, direct_call: DirectCall | None, key: str
 ) -> tuple[Submission, Confirmation | None]:
     """Evaluate policy for a submit, or for the direct call that the run performs."""
     request = (
@@ -140,7 +142,7 @@ def _write_once(
     run: Run,
     submission: Submission,
     approval: Confirmation | None,
-    direct_call: DirectCallOfRun | None,
+    direct_call: DirectCall | None,
     message: PendingMessage | None,
 ) -> KeyHolder | None:
     """Claim the key, use the approval and write the run; or return the run that has the key."""

@@ -30,6 +30,7 @@ def _measure() -> dict[str, list[float]]:
     from decisions.authorization.policy import current_policy
     from decisions.authorization.policy_rules import RuleFields, create_rule
     from decisions.identity.principals import local_principal
+    from runners.targets.targets import Caller
 
     principal = local_principal()
 
@@ -39,11 +40,7 @@ def _measure() -> dict[str, list[float]]:
             cursor.fetchone()
 
     def evaluate_policy() -> None:
-        current_policy(
-            principal_id=principal.id,
-            tenant_id=principal.tenant_id,
-            workspace_id=principal.workspace_id,
-        ).evaluate("submit_form", None)
+        current_policy(Caller.of(principal)).evaluate("submit_form", None)
 
     create_rule(RuleFields("confirm", tool="submit_form", reason="test"), actor="bench")
     one = alternate({"floor": lambda: _ms_each(select), "one": lambda: _ms_each(evaluate_policy)})

@@ -19,17 +19,14 @@ from decisions.foundation.errors import Conflict, InvalidInput, NotFound
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, PolicyRule
 from runners.actions.catalogue import ACTIONS
+from runners.targets.targets import Caller
 from tests.support.runs.concurrent_calls import at_once
 
 ACTOR: dict[str, Any] = {"actor": "admin:ann"}
 
 
 def verdict_of(principal: Principal, tool: str = "fill_field", target_id: str | None = None) -> str:
-    policy = current_policy(
-        principal_id=principal.id,
-        tenant_id=principal.tenant_id,
-        workspace_id=principal.workspace_id,
-    )
+    policy = current_policy(Caller.of(principal))
     return policy.evaluate(tool, target_id).decision
 
 
@@ -107,7 +104,7 @@ def test_a_rule_does_not_apply_to_another_workspace(
 
 def test_the_verdict_has_the_rule_and_its_reason(principal: Principal) -> None:
     rule = create_rule(RuleFields("deny", tool="fill_field", reason="not here"), **ACTOR)
-    policy = current_policy(principal_id=principal.id, tenant_id="t", workspace_id="w")
+    policy = current_policy(Caller(principal.id, "t", "w", "local"))
     verdict = policy.evaluate("fill_field", None)
     assert (verdict.rule, verdict.reason) == (f"{rule.key} v1", "not here")
 
@@ -190,11 +187,7 @@ def test_rules_are_cached_until_one_changes(
 def test_changes_of_pages_in_a_persons_paired_browser_need_a_confirmation(
     principal: Principal, target: str
 ) -> None:
-    rules = current_policy(
-        principal_id=principal.id,
-        tenant_id=principal.tenant_id,
-        workspace_id=principal.workspace_id,
-    )
+    rules = current_policy(Caller.of(principal))
     assert set(ACTIONS) >= policy.PAGE_CHANGES
     for tool, decision in [("browser_click", "confirm"), ("browser_observe", "allow")]:
         assert rules.evaluate(tool, target, is_builtin=True).decision == decision

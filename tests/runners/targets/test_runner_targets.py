@@ -101,11 +101,7 @@ def add(*arguments: str) -> tuple[str, str]:
 
 
 def verdict_of(principal: Principal, tool: str, target_id: str) -> str:
-    policy = current_policy(
-        principal_id=principal.id,
-        tenant_id=principal.tenant_id,
-        workspace_id=principal.workspace_id,
-    )
+    policy = current_policy(Caller.of(principal))
     return policy.evaluate(tool, target_id).decision
 
 

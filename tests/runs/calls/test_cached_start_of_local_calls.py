@@ -16,9 +16,10 @@ from decisions.models import AuditEntry
 from runners.errors import ToolFailed
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, change_target
-from runs.execution.step_context import StepRun
+from runs.calls import step_call
+from runs.calls.attempt import StepAttempt
+from runs.calls.start import start_call
 from runs.journal import writer
-from runs.lifecycle.in_flight_calls import start_call
 from runs.models import OpenCall, RunStep
 from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
@@ -68,7 +69,7 @@ def test_a_cached_policy_and_target_are_not_read_again(
         raise AssertionError("it was read again")
 
     def forbid_reads() -> None:
-        monkeypatch.setattr("runs.calls.policy.find_target", refuse_read)
+        monkeypatch.setattr("runs.calls.target.find_target", refuse_read)
         monkeypatch.setattr("decisions.authorization.policy._rules", refuse_read)
 
     meanwhile(model, forbid_reads)
@@ -135,7 +136,7 @@ def test_a_cached_call_is_recorded_with_the_start_of_its_step(
         recorded_alone.append(call_id)
         return start(call_id, *args, **options)
 
-    monkeypatch.setattr("runs.calls.start.start_call", count)
+    monkeypatch.setattr("runs.calls.step_start.start_call", count)
     model.script = [Turn("", [read(1), read(2)]), Turn("", [read(3)]), complete()]
     run = execute_run(submit_goal(), worker)
     rows = AuditEntry.objects.filter(resource_id=run.id, action__startswith="tool.").order_by("id")
@@ -154,15 +155,15 @@ def test_a_step_that_ends_before_its_call_is_made_is_recorded_as_interrupted(
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    invoke_step, invoked = StepRun._invoke, list[int]()
+    invoke_step, invoked = step_call._invoke, list[int]()
 
-    async def fail_second(step: StepRun, *args: Any) -> dict[str, Any]:
-        invoked.append(step.index)
+    async def fail_second(attempt: StepAttempt, *args: Any) -> dict[str, Any]:
+        invoked.append(attempt.index)
         if len(invoked) == 2:
             raise ToolFailed("It broke.")
-        return await invoke_step(step, *args)
+        return await invoke_step(attempt, *args)
 
-    monkeypatch.setattr(StepRun, "_invoke", fail_second)
+    monkeypatch.setattr(step_call, "_invoke", fail_second)
     model.script = [Turn("", [read(1), read(2)]), complete()]
     assert execute_run(submit_goal(), worker).status == "succeeded"
     ends = AuditEntry.objects.filter(action__in=["tool.succeeded", "tool.failed"]).order_by("id")
@@ -176,8 +177,8 @@ def test_a_call_is_not_made_while_the_rules_change_all_the_time(
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("runs.calls.start.all_hold", lambda preconditions: False)
-    monkeypatch.setattr("runs.calls.start.start_call", lambda *args, **options: False)
+    monkeypatch.setattr("runs.calls.step_start.all_hold", lambda preconditions: False)
+    monkeypatch.setattr("runs.calls.step_start.start_call", lambda *args, **options: False)
     model.script = [Turn("", [read(1)]), complete()]
     assert execute_run(submit_goal(), worker).status == "succeeded"
     assert codes(model) == ["STEP_EXECUTION_FAILED"]

@@ -92,7 +92,7 @@ def test_the_next_call_queries_neither_rules_nor_the_target(
         raise AssertionError("it was read again")
 
     run_id = submit_calls(principal, calls=3)
-    monkeypatch.setattr("runs.calls.policy.find_runner", refuse_read)
+    monkeypatch.setattr("runs.calls.target.find_runner", refuse_read)
     monkeypatch.setattr("decisions.authorization.policy._rules", refuse_read)
     run = execute(worker, run_id)
     assert (run.status, run.done_steps) == ("succeeded", 3)

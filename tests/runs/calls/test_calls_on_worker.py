@@ -148,7 +148,7 @@ def test_a_tool_gets_no_more_time_than_the_timeout_of_its_call(
         seconds_left.append(ctx.seconds_left())
         return await invoke(call, ctx)
 
-    monkeypatch.setattr("runs.execution.step_context.invoke", record_time)
+    monkeypatch.setattr("runs.calls.step_call.invoke", record_time)
     calls = [{"name": "get_runtime_info", **more} for more in ({}, {"timeoutMs": 5000})]
     submit_run(
         principal=principal,

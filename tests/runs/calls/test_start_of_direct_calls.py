@@ -14,7 +14,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import AuditEntry, PolicyRule
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, change_target
-from runs.calls import direct_start
+from runs.calls import direct_call
 from runs.models import OpenCall
 from tests.support.runners.tool_client import ToolClient
 
@@ -31,7 +31,7 @@ def after_authorization(monkeypatch: pytest.MonkeyPatch, change: Callable[[], ob
             changes.pop()()
         return approval
 
-    monkeypatch.setattr(direct_start, "admit_call", admit)
+    monkeypatch.setattr(direct_call, "admit_call", admit)
 
 
 def audited(action: str) -> int:
@@ -83,6 +83,6 @@ def test_a_call_is_not_made_while_the_rules_change_all_the_time(
         )
         return approval
 
-    monkeypatch.setattr(direct_start, "admit_call", admit)
+    monkeypatch.setattr(direct_call, "admit_call", admit)
     assert tool_client.call("write_to_file", PREVIEW)[0] != "OK"
     assert audited("tool.called") == 0

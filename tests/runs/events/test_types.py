@@ -11,8 +11,8 @@ import pytest
 
 from decisions.foundation.validation.json_schema import check, compile_schema
 from runs.api.schemas.runs import EVENT
+from runs.calls.attempt import StepAttempt
 from runs.events.types import EVENT_TYPES, FINAL, EventType
-from runs.execution.step_context import StepRun
 from runs.models import TERMINAL, Run
 
 ROOT = Path(__file__).parents[3]
@@ -40,9 +40,8 @@ def test_every_terminal_status_has_a_final_event() -> None:
 
 def test_a_tool_can_emit_only_known_event_types() -> None:
     emitted: list[Any] = []
-    step = StepRun(
+    step = StepAttempt(
         run=Run(id="run_x"),
-        inputs={},
         index=3,
         on_run_thread=lambda f: f(),
         add_event=emitted.append,

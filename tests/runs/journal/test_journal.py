@@ -14,8 +14,8 @@ from artifacts.models import Artifact
 from artifacts.services import StoredBlob, store_blob
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
+from runs.calls.record import CallRecord
 from runs.journal.writer import Ending, save_active_ms, write
-from runs.lifecycle.call_records import CallRecord
 from runs.lifecycle.changes import NewEvent, StepChange, Transition
 from runs.lifecycle.lease import Lease, LeaseLost
 from runs.lifecycle.transition import apply

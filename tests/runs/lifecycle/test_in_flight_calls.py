@@ -22,7 +22,8 @@ from decisions.audit.record import AuditEvent
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
-from runs.calls import direct_record
+from runs.calls import record as call_record
+from runs.calls import start
 from runs.calls.direct_call import call_tool
 from runs.calls.request import DirectCallRequest
 from runs.lifecycle import in_flight_calls
@@ -67,7 +68,7 @@ def started_event(resource_id: str = "write_to_file") -> AuditEvent:
 
 
 def start_call(lease: Lease) -> bool:
-    return in_flight_calls.start_call(f"call_{lease.epoch}", started_event(), run=lease.run)
+    return start.start_call(f"call_{lease.epoch}", started_event(), run=lease.run)
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def hanging_tools(monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr("runs.execution.step_context.invoke", never_return)
+    monkeypatch.setattr("runs.calls.step_call.invoke", never_return)
 
 
 @pytest.fixture
@@ -152,7 +153,7 @@ def test_the_calls_of_a_lost_worker_are_ended_and_it_starts_no_more(submit: Subm
     assert start_call(lease)
     end_leases_of_worker("w1", beat=0, reason="test")
     assert audited_calls() == aborted("WORKER_LOST")
-    assert not in_flight_calls.start_call("call_late", started_event(), run=lease.run)
+    assert not start.start_call("call_late", started_event(), run=lease.run)
     assert (audited_calls(), OpenCall.objects.count()) == (aborted("WORKER_LOST"), 0)
     assert fresh(run_id).status == "running"
 
@@ -184,9 +185,9 @@ def test_a_worker_whose_run_was_canceled_starts_no_call(
 
     def cancel_first(*args: Any, **kwargs: Any) -> bool:
         cancel_run(principal=principal, run_id=run_id)
-        return in_flight_calls.start_call(*args, **kwargs)
+        return start.start_call(*args, **kwargs)
 
-    monkeypatch.setattr("runs.calls.start.start_call", cancel_first)
+    monkeypatch.setattr("runs.calls.step_start.start_call", cancel_first)
     worker.work()
     assert (audited_calls(), fresh(run_id).status) == ([], "canceled")
 
@@ -219,8 +220,8 @@ def ended_process() -> str:
 @pytest.mark.usefixtures("db")
 def test_the_scheduler_ends_direct_calls_of_a_killed_process(ended_process: str) -> None:
     for name in ("dead", "alive"):
-        in_flight_calls.start_call(f"call_{name}", started_event())
-    in_flight_calls.start_call("call_reads", started_event("read_file"))
+        start.start_call(f"call_{name}", started_event())
+    start.start_call("call_reads", started_event("read_file"))
     OpenCall.objects.exclude(id="call_alive").update(process=ended_process)
     assert in_flight_calls.abort_stale_calls() == 2
     assert audited_calls()[3:] == [
@@ -233,13 +234,13 @@ def test_the_scheduler_ends_direct_calls_of_a_killed_process(ended_process: str)
 
 @pytest.mark.usefixtures("db")
 def test_a_direct_call_on_another_machine_is_aborted_after_an_hour() -> None:
-    in_flight_calls.start_call("call_x", started_event())
+    start.start_call("call_x", started_event())
     OpenCall.objects.update(process="elsewhere:1:1:1")
     assert in_flight_calls.abort_stale_calls() == 0
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     assert in_flight_calls.abort_stale_calls() == 1
     succeeded = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    assert not in_flight_calls.finish_direct_call(
+    assert not in_flight_calls.end_call(
         "call_x", succeeded
     )  # the call ended after all, but too late
     assert audited_calls() == aborted("interrupted")
@@ -248,12 +249,12 @@ def test_a_direct_call_on_another_machine_is_aborted_after_an_hour() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_attempts_end_a_call_once(principal: Principal) -> None:
     succeeded = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    in_flight_calls.start_call("call_x", started_event())
+    start.start_call("call_x", started_event())
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     at_once(
         [
             in_flight_calls.abort_stale_calls,
-            partial(in_flight_calls.finish_direct_call, "call_x", succeeded),
+            partial(in_flight_calls.end_call, "call_x", succeeded),
         ]
         * 4
     )
@@ -276,7 +277,7 @@ def test_a_finished_direct_call_leaves_no_call_in_flight(
 def test_the_end_of_a_direct_call_is_recorded_once_the_database_takes_writes(
     project: Path, principal: Principal, monkeypatch: pytest.MonkeyPatch, was_committed: bool
 ) -> None:
-    write, errors = direct_record._write_end, ["25006", "57P01"]
+    write, errors = call_record._write_end, ["25006", "57P01"]
 
     def refuse() -> None:
         if errors:
@@ -288,8 +289,8 @@ def test_the_end_of_a_direct_call_is_recorded_once_the_database_takes_writes(
         write(*args)
         refuse()
 
-    monkeypatch.setattr(direct_record, "_write_end", write_end)
-    monkeypatch.setattr(direct_record, "RETRY_S", 0.01)
+    monkeypatch.setattr(call_record, "_write_end", write_end)
+    monkeypatch.setattr(call_record, "RETRY_S", 0.01)
     request = DirectCallRequest("write_to_file", PREVIEW, key="k")
     answers = [asyncio.run(call_tool(principal=principal, request=request)) for _ in range(2)]
     assert answers[0] == answers[1]

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from artifacts.selectors import open_content
-from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import tool_call_request
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.foundation.errors import ConfirmationRequired, Forbidden, InvalidInput
@@ -24,8 +23,8 @@ from runners.models import ExecutionTarget
 from runners.targets.cache import target_state
 from runners.targets.local_folder import LocalFolder, set_local_folder
 from runners.targets.targets import TargetFields, create_target_row
-from runners.tools.registry import list_tools
-from runs.lifecycle.in_flight_calls import DirectCallOfRun
+from runners.tools.registry import get_tool, list_tools
+from runs.calls.record import DirectCall
 from runs.lifecycle.lease import LeaseLost
 from runs.models import Run, RunStep
 from runs.submission.services import retry_run, submit_run
@@ -183,14 +182,14 @@ def test_an_approved_call_runs_after_the_secret_key_is_rotated(
         principal, "get_runtime_info", {}, target_id=target.id, key="k", is_builtin=True
     )
     call_request = replace(call_request, target_state=target_state(target))
-    workspace = principal.tenant_id, principal.workspace_id
-    called_event = AuditEvent("tool.called", principal.id, "tool", "get_runtime_info", *workspace)
+    tool = get_tool("get_runtime_info")
+    assert tool is not None
     submission: dict[str, Any] = {
         "principal": principal,
         "template_id": "call_tools",
         "options": {"mode": "async"},
         "inputs": {"calls": [call("get_runtime_info")]},
-        "direct_call": DirectCallOfRun(call_request, "call_1", called_event),
+        "direct_call": DirectCall(principal, tool, call_request, tool.timeout_ms),
     }
     with pytest.raises(ConfirmationRequired):
         submit_run(**submission)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from runners.errors import NavigationTimeout, ToolFailed
 from runners.tools.base import Closed, Effect
-from runs.execution.step_context import StepRun
+from runs.calls.attempt import StepAttempt
 from runs.lifecycle.changes import NewEvent
 from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepPlan, StepView, TaskTemplate
@@ -58,18 +58,18 @@ class UnusualValues(TaskTemplate):
 
     async def do_step(self, step: StepPlan, ctx: Any) -> Mapping[str, Any]:
         """Execute the instruction of the step."""
-        run: StepRun = ctx
+        attempt: StepAttempt = ctx._attempt
         verb, _, what = str(step.input["what"]).partition(" ")
         if verb == "output":
             return {"value": UNUSUAL_VALUES[what]}
         if verb in ("emit", "stream"):
-            _emit(run, verb, what)
+            _emit(attempt, verb, what)
         elif verb == "fail":
             raise ToolFailed(
                 f"failed with {UNUSUAL_VALUES[what]}", details={"value": UNUSUAL_VALUES[what]}
             )
         elif verb == "save":
-            save = run._tool_context().save_artifact
+            save = attempt.save
             return {
                 "artifactId": await save(what.encode(), name=f"{what}.txt", mime_type="text/plain")
             }
@@ -93,11 +93,13 @@ class UnusualValues(TaskTemplate):
         return Conclusion(RunStatus.FAILED, error=error, summary="a step failed")
 
 
-def _emit(run: StepRun, verb: str, what: str) -> None:
+def _emit(attempt: StepAttempt, verb: str, what: str) -> None:
     if verb == "emit":
-        run.add_event(NewEvent("tool.update", {"value": UNUSUAL_VALUES[what]}))
+        attempt.add_event(NewEvent("tool.update", {"value": UNUSUAL_VALUES[what]}))
         return
     for n in range(int(what)):
-        run.add_event(NewEvent("chatDelta", {"step": run.index, "content": f"{n} "}))
+        attempt.add_event(NewEvent("chatDelta", {"step": attempt.index, "content": f"{n} "}))
     for n in range(int(what)):
-        run.add_event(NewEvent("tool.update", {"step": run.index, "delta": f"{n}é", "at": n}))
+        attempt.add_event(
+            NewEvent("tool.update", {"step": attempt.index, "delta": f"{n}é", "at": n})
+        )

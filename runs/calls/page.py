@@ -1,5 +1,5 @@
 """The element of a page that a step's call uses: asked of the page before policy decides, shown to
-who confirms the call, and bound to the confirmation.
+the person who confirms the call, and bound to the confirmation.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 from decisions.authorization.authorize import Authorization, ToolCallRequest
 from decisions.authorization.policy import current_policy
 from decisions.authorization.sealed_arguments import CannotBeShown, open_arguments
+from decisions.foundation.errors import Refused
 from decisions.models import Decision
 from runners.actions.judged import (
     CHANGED,
@@ -20,10 +21,16 @@ from runners.actions.judged import (
     expected_element,
     is_judged,
 )
-from runners.errors import ElementChanged
+from runners.errors import ElementChanged, ToolFailed
+from runners.invocation.judge import judge_element, request_for
 from runners.paired_browser.choice import is_paired_browser
 from runners.tools.base import ExpectedElement
+from runs.calls.attempt import StepAttempt
+from runs.calls.browser_policy import with_browser_policy
+from runs.calls.policy import is_taken_over
 from runs.calls.shown_page import is_secret_field, with_facts
+from runs.calls.target import find_call_target
+from runs.models import Run
 
 MAX_RENEWALS = 2  # new confirmations of a call whose element changed
 BEFORE = "Before"  # of the names of facts as an earlier confirmation showed them
@@ -45,31 +52,58 @@ class PageCall:
         return expected_element(self.asked, self.judged, compares=is_confirmed)
 
 
-def with_covered_tools(
-    request: ToolCallRequest, judged: JudgedElement | None = None
-) -> ToolCallRequest:
-    """Return the request with the other tools that it does the same as, by the page or, without
-    it, by what may be.
-    """
-    if not request.is_builtin or not is_judged(request.tool):
-        return request
-    return replace(request, covers=covered_tools(request.tool, request.args, judged))
-
-
 def may_ask_page(request: ToolCallRequest) -> bool:
     """Return whether a call uses an element that the page can be asked about."""
     return request.is_builtin and is_judged(request.tool) and not request.is_lost
 
 
-def needs_page(request: ToolCallRequest) -> bool:
-    """Return whether the page is asked before the call is decided on: always in a paired
-    browser, else where a rule may deny it or have it confirmed. On the run's database thread.
+async def judge_page(
+    attempt: StepAttempt, request: ToolCallRequest, *, is_asked: bool
+) -> tuple[ToolCallRequest, PageCall | None]:
+    """Return the request bound to the element that the call uses, if the page has to say that
+    before the call is decided on, and the element.
+
+    Args:
+        is_asked: the page has to say it, whatever the rules.
+
+    Raises:
+        ToolFailed: There is no such element; nothing was done.
     """
-    policy = current_policy(
-        principal_id=request.principal_id,
-        tenant_id=request.tenant_id,
-        workspace_id=request.workspace_id,
-    )
+    page = await _ask(attempt, request, is_asked=is_asked) if may_ask_page(request) else None
+    judged = None if page is None else page.judged
+    if judged is not None:
+        covers = covered_tools(request.tool, request.args, judged)
+        request = replace(request, basis=judged.basis, covers=covers)
+    if is_paired_browser(request.target_id):
+        request = await attempt.query_run(lambda run: with_browser_policy(run, request, judged))
+    return request, page
+
+
+async def _ask(
+    attempt: StepAttempt, request: ToolCallRequest, *, is_asked: bool
+) -> PageCall | None:
+    is_elsewhere = is_paired_browser(request.target_id)
+    if not is_elsewhere and (attempt.browser is None or not attempt.browser.has_page):
+        return None
+    if not await attempt.query_run(lambda run: _has_to_ask(run, request, is_asked=is_asked)):
+        return None
+    asked = request_for(request.tool, request.args)
+    if asked is None:
+        return None
+    browser = attempt.paired_browser(request) if is_elsewhere else None
+    return PageCall(asked, await judge_element(asked, attempt.tool_context(paired_browser=browser)))
+
+
+def _has_to_ask(run: Run, request: ToolCallRequest, *, is_asked: bool) -> bool:
+    """Return whether the page is asked before the call is decided on: always in a paired
+    browser, else where a rule may deny the call or have it confirmed. Not while a person has taken
+    the page over, or where the browser is not the caller's: the start of the call says so.
+    """
+    if is_taken_over(run) or isinstance(find_call_target(run, request), Refused | ToolFailed):
+        return False
+    if is_asked:
+        return True
+    policy = current_policy(request)
     where: dict[str, Any] = {"is_builtin": True, "default": request.default}
     own = policy.evaluate(request.tool, request.target_id, **where)
     if own.decision == "deny":
@@ -78,11 +112,6 @@ def needs_page(request: ToolCallRequest) -> bool:
         return True
     verdict = policy.evaluate(request.tool, request.target_id, covers=request.covers, **where)
     return verdict.decision != "allow"
-
-
-def with_element(request: ToolCallRequest, judged: JudgedElement) -> ToolCallRequest:
-    """Return the request bound to the element that it uses."""
-    return with_covered_tools(replace(request, basis=judged.basis), judged)
 
 
 def with_shown_element(
