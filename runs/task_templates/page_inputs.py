@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+from django.utils.translation import gettext_noop as _
 from pydantic import AfterValidator, Field
 
 from runners.browser.parameters import ExtractOptions
@@ -28,17 +29,21 @@ def with_scheme(url: str) -> str:
 
 
 PageUrl = Annotated[str, Field(min_length=1, max_length=8192), AfterValidator(with_scheme)]
-StartUrl = Annotated[PageUrl, Field(description="The http(s) URL to start at.")]
+StartUrl = Annotated[PageUrl, Field(description=_("The http(s) URL to start at."))]
 Extract = Annotated[
     ExtractOptions | None,
-    Field(description="How much of the page to return; by default elements and text, shortened."),
+    Field(
+        description=_("How much of the page to return; by default elements and text, shortened.")
+    ),
 ]
 OnHttpError = Annotated[
     Literal["fail", "keep"],
     Field(
         alias="onHttpError",
-        description="A page with an HTTP error status (404, 500): fail, with details.httpStatus and"
-        " the page's text in details.artifactId; or keep it as a page like any other.",
+        description=_(
+            "A page with an HTTP error status (404, 500): fail, with details.httpStatus and"
+            " the page's text in details.artifactId; or keep it as a page like any other."
+        ),
     ),
 ]
 STEP_MS = 200_000  # a wait of up to 120 s, and what happens before and after it

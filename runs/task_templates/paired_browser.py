@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
+from django.utils.translation import gettext_noop as _
 from pydantic import Field
 
 from runners.actions.catalogue import (
@@ -27,8 +28,10 @@ SelectedClientId = Annotated[
         alias="selectedClientId",
         min_length=1,
         max_length=64,
-        description="The browser that you paired, in which the run acts: its plc_… id, or plugin"
-        " for the one that is connected. Default: a browser of the worker.",
+        description=_(
+            "The browser that you paired, in which the run acts: its plc_… id, or plugin"
+            " for the one that is connected. Default: a browser of the worker."
+        ),
     ),
 ]
 _HEADING = re.compile(r"(#{1,6}) (.+)")

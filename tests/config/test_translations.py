@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 from tests.support.admin.catalogue import (
     catalogues,
@@ -44,3 +45,9 @@ def test_each_marked_text_of_the_product_is_in_its_catalogue() -> None:
     assert messages_of_pages() - translations(pages).keys() == set(), "run: manage.py makemessages"
     assert messages_of_scripts() - translations(scripts).keys() == set()
     assert len(messages_of_pages()) > 500
+
+
+def test_each_model_has_a_name_in_chinese_because_pages_list_permissions() -> None:
+    ours = [apps.get_app_config(part) for part in ("artifacts", "decisions", "runners", "runs")]
+    names = {model._meta.verbose_name for part in ours for model in part.get_models()}
+    assert names - translations(catalogues()[0]).keys() == set()

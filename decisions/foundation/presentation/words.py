@@ -243,6 +243,7 @@ _MODELS = (
     _("run total"),
     _("run total change"),
     _("saved view"),
+    _("service beat"),
     _("slot"),
     _("task event"),
     _("task message"),

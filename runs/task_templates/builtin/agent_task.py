@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
+from django.utils.translation import gettext_noop as _
 from pydantic import AfterValidator, BaseModel, Field
 
 from decisions.foundation.errors import InvalidInput
@@ -50,49 +51,53 @@ RECOVERIES = {
 class AgentTaskInputs(Closed):
     """The inputs of `agent_task`: the goal, and the means."""
 
-    goal: str = Field(min_length=1, max_length=100_000, description="What the user wants.")
+    goal: str = Field(min_length=1, max_length=100_000, description=_("What the user wants."))
     start_url: Annotated[str, AfterValidator(with_scheme)] | None = Field(
         default=None,
         alias="startUrl",
         max_length=4096,
-        description="The page to begin on: the run opens it before the model's first turn.",
+        description=_("The page to begin on: the run opens it before the model's first turn."),
     )
     context: str | None = Field(
-        default=None, max_length=200_000, description="What the agent should know beforehand."
+        default=None, max_length=200_000, description=_("What the agent should know beforehand.")
     )
     max_steps: int = Field(
         default=MAX_STEPS,
         alias="maxSteps",
         ge=1,
         le=100,
-        description="Turns of the model; in the last one it can only complete.",
+        description=_("Turns of the model; in the last one it can only complete."),
     )
     target_id: str | None = Field(
         default=None,
         alias="targetId",
         min_length=1,
         max_length=64,
-        description="The workspace that its tools work in; by default the caller's default one."
-        " plugin, or a plc_… id, is the caller's paired browser, as selectedClientId.",
+        description=_(
+            "The workspace that its tools work in; by default the caller's default one."
+            " plugin, or a plc_… id, is the caller's paired browser, as selectedClientId."
+        ),
     )
     selected_client_id: SelectedClientId = None
     tools: list[str] | None = Field(
         default=None,
         max_length=300,
-        description="Names of the tools that it may use, those of runners as bash.exec, or as"
-        " bash.exec@TARGET for one runner; by default all that the caller may use.",
+        description=_(
+            "Names of the tools that it may use, those of runners as bash.exec, or as"
+            " bash.exec@TARGET for one runner; by default all that the caller may use."
+        ),
     )
     output_schema: dict[str, Any] | None = Field(
         default=None,
         alias="outputSchema",
-        description="JSON Schema of the output; the same as options.outputSchema.",
+        description=_("JSON Schema of the output; the same as options.outputSchema."),
     )
     task_id: str | None = Field(
         default=None,
         alias="taskId",
         min_length=1,
         max_length=64,
-        description="The task (conversation) that this run answers in.",
+        description=_("The task (conversation) that this run answers in."),
     )
 
 
@@ -104,8 +109,8 @@ class AgentTask(TaskTemplate):
     """
 
     template_id = "agent_task"
-    name = "Agent task"
-    description = (
+    name = _("Agent task")
+    description = _(
         "Have a language model work towards a goal: it reads and acts with tools, asks the user"
         " where it has to, and answers, in the shape of options.outputSchema where one is given."
         " Calls that policy wants confirmed wait for a person; the agent cannot confirm them."

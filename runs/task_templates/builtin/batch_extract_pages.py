@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
+from django.utils.translation import gettext_noop as _
 from pydantic import BaseModel, Field
 
 from decisions.foundation.errors import InvalidInput
@@ -48,19 +49,19 @@ class BatchExtractPagesInputs(Closed):
     """The inputs of `batch_extract_pages`: the URLs, and how much of each page to return."""
 
     urls: list[Annotated[str, Field(min_length=1, max_length=8192)]] = Field(
-        min_length=1, max_length=1000, description="http(s) URLs; each is one step of the run."
+        min_length=1, max_length=1000, description=_("http(s) URLs; each is one step of the run.")
     )
     extract: ExtractOptions | None = Field(
-        default=None, description="How much of each page to return."
+        default=None, description=_("How much of each page to return.")
     )
-    concurrency: int = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
+    concurrency: int = Field(default=3, ge=1, le=5, description=_("Tabs that work at once."))
     on_http_error: OnHttpError = "fail"
     target_id: str | None = Field(
         default=None,
         alias="targetId",
         min_length=1,
         max_length=64,
-        description="plugin, or a plc_… id: your paired browser, as selectedClientId.",
+        description=_("plugin, or a plc_… id: your paired browser, as selectedClientId."),
     )
     selected_client_id: SelectedClientId = None
 
@@ -70,8 +71,8 @@ class BatchExtractPages(TaskTemplate):
     """One step per URL; a page that cannot be read is a failed item, and does not end the run."""
 
     template_id = "batch_extract_pages"
-    name = "Read a batch of pages"
-    description = (
+    name = _("Read a batch of pages")
+    description = _(
         "Open each url in a real browser and return its title, type, interactive elements"
         " and readable text in sections."
         " Pages that fail are reported item by item; the others are returned. The run keeps the"

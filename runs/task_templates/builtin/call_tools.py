@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext_noop as _
 from pydantic import BaseModel, Field
 
 from decisions.foundation.errors import InvalidInput
@@ -35,29 +36,32 @@ from runs.task_templates.tool_steps import (
 class PlannedCall(Closed):
     """One tool call."""
 
-    name: str = Field(min_length=1, max_length=128, description="A tool's name.")
-    args: dict[str, Any] = Field(default_factory=dict, description="As the tool's schema says.")
+    name: str = Field(min_length=1, max_length=128, description=_("A tool's name."))
+    args: dict[str, Any] = Field(default_factory=dict, description=_("As the tool's schema says."))
     target_id: str | None = Field(
         default=None,
         alias="targetId",
         min_length=1,
         max_length=64,
-        description="Where it is executed; by default the default target of the tool's kind.",
+        description=_("Where it is executed; by default the default target of the tool's kind."),
     )
     fallback_target_id: str | None = Field(
         default=None,
         alias="fallbackTargetId",
         min_length=1,
         max_length=64,
-        description="For a runner's tool that has the name of a local tool: the workspace in which"
-        " the local tool performs the call if the runner is unreachable and its target falls back.",
+        description=_(
+            "For a runner's tool that has the name of a local tool: the workspace in which"
+            " the local tool performs the call if the runner is unreachable and its target falls"
+            " back."
+        ),
     )
     timeout_ms: int | None = Field(
         default=None,
         alias="timeoutMs",
         ge=1,
         le=600_000,
-        description="The call's time limit; the tool's own limit applies if it is shorter.",
+        description=_("The call's time limit; the tool's own limit applies if it is shorter."),
     )
 
 
@@ -68,7 +72,7 @@ class CallToolsInputs(Closed):
     stop_on_error: bool = Field(
         default=True,
         alias="stopOnError",
-        description="Whether the first call that fails ends the run; if false, all are made.",
+        description=_("Whether the first call that fails ends the run; if false, all are made."),
     )
 
 
@@ -77,8 +81,8 @@ class CallTools(ToolSteps):
     """One step per call; policy authorizes each before it is made."""
 
     template_id = "call_tools"
-    name = "Call tools"
-    description = (
+    name = _("Call tools")
+    description = _(
         "Call up to 100 tools one after another as a durable run: tools for the files of a"
         " workspace, for pages (read_page, open_page, click_element, …; REST's GET /api/v1/tools"
         " lists all), and of the runner that targetId names. Every call is validated before the"

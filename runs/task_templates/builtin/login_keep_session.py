@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
+from django.utils.translation import gettext_noop as _
 from pydantic import AfterValidator, BaseModel, Field, StrictStr, model_validator
 
 from runners.actions.catalogue import OBSERVE
@@ -49,10 +50,10 @@ class LoginFields(Closed):
     username: Locator | None = None
     password: Locator | None = None
     submit: Locator | None = Field(
-        default=None, description="The button; by default that of the filled form."
+        default=None, description=_("The button; by default that of the filled form.")
     )
     mode: Literal["selector", "semantic"] | None = Field(
-        default=None, description="For the short form: the kind of the fields below it."
+        default=None, description=_("For the short form: the kind of the fields below it.")
     )
     username_selector: StrictStr | None = Field(
         default=None, alias="usernameSelector", min_length=1, max_length=2000
@@ -94,15 +95,17 @@ class LoginKeepSessionInputs(Closed):
     """The inputs of `login_keep_session`."""
 
     start_url: Annotated[StrictStr, AfterValidator(with_scheme)] = Field(
-        alias="startUrl", min_length=1, max_length=8192, description="The page with the form."
+        alias="startUrl", min_length=1, max_length=8192, description=_("The page with the form.")
     )
     credentials: Credentials
     fields: LoginFields
     success_indicator: WaitCondition | None = Field(
         default=None,
         alias="successIndicator",
-        description="A condition that holds only after a successful login; without it loginState"
-        " is unknown, or the run fails if the page still asks for a password.",
+        description=_(
+            "A condition that holds only after a successful login; without it loginState"
+            " is unknown, or the run fails if the page still asks for a password."
+        ),
     )
 
 
@@ -111,8 +114,8 @@ class LoginKeepSession(TaskTemplate):
     """Five steps on one page; the session stays open even if the login fails."""
 
     template_id = "login_keep_session"
-    name = "Log in and keep the session"
-    description = (
+    name = _("Log in and keep the session")
+    description = _(
         "Fill in a login form in a real browser and leave the browser session open: with its"
         " sessionId later runs are logged in. The page that follows stays open for the browser"
         " actions, with which a second step (a code) is completed. The credentials are sealed, used"

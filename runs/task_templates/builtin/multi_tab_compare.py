@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
+from django.utils.translation import gettext_noop as _
 from pydantic import BaseModel, Field
 
 from runners.tools.base import Closed, Whole
@@ -37,7 +38,7 @@ class Compare(Closed):
         default=list(FIELDS),
         min_length=1,
         max_length=3,
-        description="All three by default.",
+        description=_("All three by default."),
         json_schema_extra={"uniqueItems": True},
     )
     top_sections: Whole = Field(
@@ -45,14 +46,14 @@ class Compare(Closed):
         ge=1,
         le=20,
         alias="topSections",
-        description="How many headings of each page are compared.",
+        description=_("How many headings of each page are compared."),
     )
     numeric_tolerance: float = Field(
         default=0,
         ge=0,
         le=1_000_000,
         alias="numericTolerance",
-        description="Element counts that differ by no more than this count as equal.",
+        description=_("Element counts that differ by no more than this count as equal."),
     )
 
 
@@ -62,12 +63,12 @@ class MultiTabCompareInputs(Closed):
     urls: list[PageUrl] = Field(
         min_length=2,
         max_length=10,
-        description="Different http(s) URLs; each is one step of the run.",
+        description=_("Different http(s) URLs; each is one step of the run."),
         json_schema_extra={"uniqueItems": True},
     )
     extract: Extract = None
-    compare: Compare | None = Field(default=None, description="By default all fields, exactly.")
-    concurrency: Whole = Field(default=3, ge=1, le=5, description="Tabs that work at once.")
+    compare: Compare | None = Field(default=None, description=_("By default all fields, exactly."))
+    concurrency: Whole = Field(default=3, ge=1, le=5, description=_("Tabs that work at once."))
     on_http_error: OnHttpError = "fail"
 
 
@@ -76,8 +77,8 @@ class MultiTabCompare(TaskTemplate):
     """One step per URL, and a last one that compares their outputs."""
 
     template_id = "multi_tab_compare"
-    name = "Compare pages"
-    description = (
+    name = _("Compare pages")
+    description = _(
         "Open two to ten pages side by side and return a snapshot of each and how they differ:"
         " title, number of usable elements, first headings of the whole text. Pages that fail are"
         " reported one by one; the others are compared. The texts are compared by reading them:"

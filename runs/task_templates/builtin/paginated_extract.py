@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext_noop as _
 from pydantic import BaseModel, Field
 
 from runners.browser.parameters import Locator, WaitCondition
@@ -51,12 +52,14 @@ PAGE_OF = re.compile(
 class Pagination(Closed):
     """How to get from one page to the next."""
 
-    next: Locator = Field(description="What to click for the next page.")
+    next: Locator = Field(description=_("What to click for the next page."))
     max_pages: Whole = Field(
-        ge=1, le=50, alias="maxPages", description="Pages to read at most, the first included."
+        ge=1, le=50, alias="maxPages", description=_("Pages to read at most, the first included.")
     )
     wait_for: WaitCondition | None = Field(
-        default=None, alias="waitFor", description="A condition that holds once a page has loaded."
+        default=None,
+        alias="waitFor",
+        description=_("A condition that holds once a page has loaded."),
     )
 
 
@@ -74,8 +77,8 @@ class PaginatedExtract(TaskTemplate):
     """One step per page up to maxPages; the steps after the last existing page are skipped."""
 
     template_id = "paginated_extract"
-    name = "Read a paginated list"
-    description = (
+    name = _("Read a paginated list")
+    description = _(
         "Open a list, read its page, click “next” and continue until maxPages, a page that repeats,"
         " or no next page; stoppedReason says which; a warning, if the list seems to go on. Works"
         " for links and for lists that a script fills. If a page fails, the pages before it are"

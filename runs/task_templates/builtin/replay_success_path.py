@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext_noop as _
 from pydantic import BaseModel, Field
 
 from decisions.foundation.errors import InvalidInput
@@ -38,23 +39,25 @@ class ReplaySuccessPathInputs(Closed):
         alias="objectId",
         min_length=1,
         max_length=64,
-        description="object_id of a success path whose procedure is steps of tools.",
+        description=_("object_id of a success path whose procedure is steps of tools."),
     )
     version: int | None = Field(
-        default=None, ge=1, le=2**31 - 1, description="The version; by default the current one."
+        default=None, ge=1, le=2**31 - 1, description=_("The version; by default the current one.")
     )
     target_id: str | None = Field(
         default=None,
         alias="targetId",
         min_length=1,
         max_length=64,
-        description="The workspace for workspace tools; by default the caller's default one.",
+        description=_("The workspace for workspace tools; by default the caller's default one."),
     )
     slots: dict[str, Any] = Field(
         default_factory=dict,
         max_length=50,
-        description="A value for every slot that the path requires or its steps use. No secrets:"
-        " the values are stored in the run's journal.",
+        description=_(
+            "A value for every slot that the path requires or its steps use. No secrets:"
+            " the values are stored in the run's journal."
+        ),
     )
 
 
@@ -66,8 +69,8 @@ class ReplaySuccessPath(ToolSteps):
     """One step per step of the procedure, in order; the first that fails ends the run."""
 
     template_id = "replay_success_path"
-    name = "Replay a success path"
-    description = (
+    name = _("Replay a success path")
+    description = _(
         "Run the stored steps of a success path again, with other values for its slots and without"
         " a model. All steps are validated before the first one starts; policy authorizes each. A"
         " step that waits for a condition in vain, or gets a page with an HTTP error status, fails."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext_noop as _
 from pydantic import BaseModel, Field
 
 from runners.browser.parameters import Locator, WaitCondition
@@ -40,25 +41,29 @@ class SearchExtractInputs(Closed):
     """The inputs of `search_extract`: where to search, for what, and which result to open."""
 
     start_url: StartUrl = Field(alias="startUrl")
-    query: str = Field(min_length=1, max_length=2000, description="What to search for.")
+    query: str = Field(min_length=1, max_length=2000, description=_("What to search for."))
     search_field: Locator = Field(
-        alias="searchField", description="The field that takes the query."
+        alias="searchField", description=_("The field that takes the query.")
     )
     submit: Locator | None = Field(
         default=None,
-        description="The button that starts the search; by default the form's own, or Enter, or, if"
-        " Enter starts nothing, the search button beside the field.",
+        description=_(
+            "The button that starts the search; by default the form's own, or Enter, or, if"
+            " Enter starts nothing, the search button beside the field."
+        ),
     )
     open_result: Locator | None = Field(
         default=None,
         alias="openResult",
-        description="The result to open and read; of several that fit alike, the first. Without it"
-        " the list of results is read.",
+        description=_(
+            "The result to open and read; of several that fit alike, the first. Without it"
+            " the list of results is read."
+        ),
     )
     wait_for_results: WaitCondition | None = Field(
         default=None,
         alias="waitForResults",
-        description="A condition that holds once the results are shown.",
+        description=_("A condition that holds once the results are shown."),
     )
     extract: Extract = None
     on_http_error: OnHttpError = "fail"
@@ -69,8 +74,8 @@ class SearchExtract(TaskTemplate):
     """Five steps on one page: open, enter, submit, wait, read."""
 
     template_id = "search_extract"
-    name = "Search and read"
-    description = (
+    name = _("Search and read")
+    description = _(
         "Open a page, type a query into its search field, submit it, wait for the results and read"
         " them, or open one of them and read that. Fields, buttons and results are found by CSS"
         " selector or by words in English or Chinese. It fails if nothing shows that the search"

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext_noop as _
 from pydantic import BaseModel, Field
 
 from decisions.identity.principals import Principal
@@ -70,7 +71,7 @@ class SessionAction(TaskTemplate):
     """
 
     template_id = "session_action"
-    name = "Browser action"
+    name = _("Browser action")
     description = "Perform one browser action of an MCP host in its browser session."
     inputs_model: ClassVar[type[BaseModel]] = SessionActionInputs
     example_inputs = ({"action": "task_start", "args": {"url": "https://example.com/"}},)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from django.utils.translation import gettext_noop as _
 from pydantic import BaseModel, Field, StrictBool
 
 from runners.actions.parameters import Dialog
@@ -54,15 +55,19 @@ FORM_AGAIN = "After the submit the page shows the form again, so it is not known
 class FormField(Closed):
     """A field of the form and its value."""
 
-    name: str = Field(min_length=1, max_length=100, description="The field's name in the result.")
+    name: str = Field(
+        min_length=1, max_length=100, description=_("The field's name in the result.")
+    )
     value: str = Field(
         max_length=20_000,
-        description="Text to type; the label of an option; true or false for a checkbox; YYYY-MM-DD"
-        " for a date.",
+        description=_(
+            "Text to type; the label of an option; true or false for a checkbox; YYYY-MM-DD"
+            " for a date."
+        ),
     )
     locator: Locator
     secret: StrictBool = Field(
-        default=False, description="True: the value is stored sealed and shown nowhere."
+        default=False, description=_("True: the value is stored sealed and shown nowhere.")
     )
 
 
@@ -71,17 +76,17 @@ class SubmitAndVerifyInputs(Closed):
 
     start_url: StartUrl = Field(alias="startUrl")
     fields: list[FormField] = Field(
-        min_length=1, max_length=20, description="Filled in this order."
+        min_length=1, max_length=20, description=_("Filled in this order.")
     )
     submit: Locator | None = Field(
         default=None,
-        description="The button to click; by default the filled form's submit button, or Enter.",
+        description=_("The button to click; by default the filled form's submit button, or Enter."),
     )
     dialog: Dialog = None
     success_indicator: WaitCondition | None = Field(
         default=None,
         alias="successIndicator",
-        description="A condition that holds for the page once the form was accepted.",
+        description=_("A condition that holds for the page once the form was accepted."),
     )
     extract: Extract = None
 
@@ -91,8 +96,8 @@ class SubmitAndVerify(TaskTemplate):
     """Open, fill field by field, submit, verify; the submit is never repeated."""
 
     template_id = "submit_and_verify"
-    name = "Submit a form and verify"
-    description = (
+    name = _("Submit a form and verify")
+    description = _(
         "Open a page, fill the fields of a form, submit it exactly once, and verify by an indicator"
         " that it was accepted; then read the page. A submit whose worker was lost is never"
         " repeated. The result names the fields, not their values; the page that is read may show"
