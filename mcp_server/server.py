@@ -196,18 +196,17 @@ class ContinuityServer(Server[ToolListWatch]):
         reporter, elicitation = ProgressReporter(ctx.session), Elicitation(ctx, params)
         try:
             if context.refused is not None:
-                if tool.audits_refusals:
+                if tool.is_direct_call:
                     await self._record_refusal(tool.name, context.refused, context)
                 raise context.refused
             with use_traceparent(traceparent_of(ctx.meta, ctx.request)):
-                output = await self._run_tool(
+                return await self._run_tool(
                     tool, params.arguments or {}, ctx, elicitation, reporter
                 )
-            return output if isinstance(output, types.CallToolResult) else success_result(output)
         except InputRequired as required:
             return required.result
         except Refused as refused:
-            if not tool.audits_refusals and is_access_refusal(refused, reads=tool.read_only):
+            if not tool.is_direct_call and is_access_refusal(refused, reads=tool.read_only):
                 await self._record_refusal(tool.name, refused, context)
             return refusal_result(refused, refusal_as_dict=tool.refusal_as_dict)
         except Exception as error:  # noqa: BLE001  (the last handler of a call: log it, return an error id)
@@ -287,9 +286,9 @@ class ContinuityServer(Server[ToolListWatch]):
         ctx: ServerRequestContext[ToolListWatch],
         elicitation: Elicitation,
         reporter: ProgressReporter,
-    ) -> dict[str, Any] | types.CallToolResult:
+    ) -> types.CallToolResult:
         started = time.monotonic()
-        if not tool.validates_arguments:
+        if not tool.is_direct_call:
             check(tool.input_validator, arguments)
             arguments = coerce_integers(arguments, tool.input_schema)
         principal = await self._transport.authenticate(
@@ -316,7 +315,7 @@ class ContinuityServer(Server[ToolListWatch]):
         if not tool.output_validator.is_valid(output):
             error = first_errors(tool.output_validator, output)[0]
             raise InvalidToolOutput(f"{list(error.instance_path)}: {error.message[:300]}")
-        return output
+        return success_result(output)
 
 
 async def _forget_pages_on_cancel(

@@ -31,12 +31,13 @@ from decisions.audit.chain import (
     ARCHIVED,
     ChainHead,
     StoredSeal,
+    audit_record,
     head_of_chain,
     is_our_link,
 )
 from decisions.audit.record import AuditEvent, record
 from decisions.audit.sealer import Sealer
-from decisions.audit.stored import StoredRow, fault_of, iso, parse_metadata
+from decisions.audit.stored import fault_of, fields_of, iso, parse_metadata
 from decisions.audit.verify import check_audit_log, sealed_rows
 from decisions.audit.verify_bundle import check_bundle
 from decisions.models import AuditEntry, AuditSeal
@@ -97,9 +98,9 @@ def archive(path: Path, *, before: datetime, actor: str, processes: int = 1) -> 
         with transaction.atomic(), _deletion_allowed():
             pass
     except Error as error:
-        reason = str(error).strip().splitlines()[0]
         raise ArchiveError(
-            f"This database user may not remove audit rows ({reason}). Use the owner of the tables."
+            f"This database user may not remove audit rows ({_first_line(error)}). Use the owner of"
+            " the tables."
         ) from None
     archived = _export(partial, first, last, before=before, actor=actor)
     _publish(partial, path)
@@ -107,12 +108,15 @@ def archive(path: Path, *, before: datetime, actor: str, processes: int = 1) -> 
     try:
         _prune(last.position)
     except Error as error:
-        reason = str(error).strip().splitlines()[0]
         raise ArchiveError(
-            f"{path} is complete, but not all of its rows were removed ({reason}). Repeat with"
-            " another file."
+            f"{path} is complete, but not all of its rows were removed ({_first_line(error)})."
+            " Repeat with another file."
         ) from None
     return archived
+
+
+def _first_line(error: Error) -> str:
+    return str(error).strip().splitlines()[0]
 
 
 def _refuse_existing(path: Path, partial: Path) -> None:
@@ -191,24 +195,8 @@ def _records(first: int, last: int) -> Iterator[Record]:
             raise ArchiveError(
                 f"Row {link.entry_id} changed while it was exported. See `manage.py verify_audit`."
             )
-        yield _record_of(row, link)
-
-
-def _record_of(row: StoredRow, link: StoredSeal) -> Record:
-    return {
-        "type": "audit",
-        "id": row.id,
-        "tenantId": row.tenant_id,
-        "workspaceId": row.workspace_id,
-        "action": row.action,
-        "actor": row.actor,
-        "resourceType": row.resource_type,
-        "resourceId": row.resource_id,
-        "metadata": parse_metadata(row.metadata),
-        "createdAt": iso(row.created_at),
-        "mac": row.mac,
-        "seal": {"position": link.position, "prev": link.prev, "hash": link.hash},
-    }
+        fields = fields_of(row, parse_metadata(row.metadata))
+        yield audit_record(fields, iso(row.created_at), row.mac, link)
 
 
 def _publish(partial: Path, path: Path) -> None:

@@ -59,6 +59,20 @@ class StoredSeal(NamedTuple):
 GENESIS = ChainHead(0, "0" * 64)
 
 
+def audit_record(
+    fields: dict[str, Any], at: str | None, entry_mac: str, seal: StoredSeal | AuditSeal | None
+) -> dict[str, Any]:
+    """Return a row as a record of a bundle.
+
+    Args:
+        fields: as `fields_of`.
+        at: when it was created, ISO 8601; None if its time is unreadable.
+        seal: None while it is not sealed.
+    """
+    link = seal and {"position": seal.position, "prev": seal.prev, "hash": seal.hash}
+    return {"type": "audit", **fields, "createdAt": at, "mac": entry_mac, "seal": link}
+
+
 def _message(prev: str, position: int, entry_id: int, entry_mac: str) -> bytes:
     return f"{prev}:{position}:{entry_id}:{entry_mac}".encode("utf-8", "surrogateescape")
 

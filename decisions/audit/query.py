@@ -10,8 +10,9 @@ from django.db.models import CharField, Func, Q, QuerySet
 from django.db.models.functions import Cast
 
 from decisions.audit.bundle import Record, bundle_lines
-from decisions.audit.chain import head_of_chain
+from decisions.audit.chain import audit_record, head_of_chain
 from decisions.audit.record import AuditEvent, record
+from decisions.audit.stored import fields_of
 from decisions.foundation.errors import InvalidInput
 from decisions.foundation.infra.clock import to_ms
 from decisions.models import AuditEntry, AuditSeal, Decision, UserObject
@@ -133,20 +134,7 @@ def _from_ms(ms: int | None) -> datetime | None:
 
 def _item(entry: AuditEntry) -> dict[str, Any]:
     at = entry.created_at
-    return {**_as_dict(entry), "createdAt": None if at is None else to_ms(at)}
-
-
-def _as_dict(entry: AuditEntry) -> dict[str, Any]:
-    return {
-        "id": entry.id,
-        "tenantId": entry.tenant_id,
-        "workspaceId": entry.workspace_id,
-        "action": entry.action,
-        "actor": entry.actor,
-        "resourceType": entry.resource_type,
-        "resourceId": entry.resource_id,
-        "metadata": entry.metadata,
-    }
+    return {**fields_of(entry, entry.metadata), "createdAt": None if at is None else to_ms(at)}
 
 
 def audit_records(rows: QuerySet[AuditEntry]) -> Iterator[Record]:
@@ -167,11 +155,8 @@ def audit_records(rows: QuerySet[AuditEntry]) -> Iterator[Record]:
 
 
 def _record(entry: AuditEntry, seal: AuditSeal | None) -> Record:
-    link = None
-    if seal is not None:
-        link = {"position": seal.position, "prev": seal.prev, "hash": seal.hash}
     at = entry.created_at and entry.created_at.astimezone(UTC).isoformat(timespec="microseconds")
-    return {"type": "audit", **_as_dict(entry), "createdAt": at, "mac": entry.mac, "seal": link}
+    return audit_record(fields_of(entry, entry.metadata), at, entry.mac, seal)
 
 
 def bundle_head(kind: str, *, made_by: str, **fields: Any) -> Record:

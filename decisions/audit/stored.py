@@ -11,12 +11,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import orjson
 from django.db import Error, connection
 
 from decisions.audit.record import canonical, is_mac_of
+
+if TYPE_CHECKING:
+    from decisions.models import AuditEntry
 
 LOWEST_ID, HIGHEST_ID = -(2**63), 2**63 - 1
 _POSTGRESQL_TIME = (
@@ -43,6 +46,24 @@ class StoredRow(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.action} {self.resource_type} {self.resource_id} by {self.actor}"
+
+
+def fields_of(row: StoredRow | AuditEntry, metadata: Any) -> dict[str, Any]:
+    """Return what the API and bundles have of a row alike: all but its time, its MAC and its seal.
+
+    Args:
+        metadata: the row's, as a JSON value.
+    """
+    return {
+        "id": row.id,
+        "tenantId": row.tenant_id,
+        "workspaceId": row.workspace_id,
+        "action": row.action,
+        "actor": row.actor,
+        "resourceType": row.resource_type,
+        "resourceId": row.resource_id,
+        "metadata": metadata,
+    }
 
 
 def row_columns() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import repeat
 from multiprocessing import get_context
@@ -45,13 +45,11 @@ from decisions.audit.stored import (
     moment_of,
     row_columns,
 )
-from decisions.foundation.presentation.visible_text import visible
+from decisions.audit.verify_bundle import MAX_MESSAGES, Faults
 from decisions.models import AuditSeal
 from decisions.models.audit_triggers import changed_triggers
 
 BATCH_SIZE = 5000
-MAX_MESSAGES = 20  # faults that are described; all are counted
-MESSAGE_LENGTH = 500  # characters: a description has texts of the database, which may be forged
 _SEALED = """
     SELECT s.position, s.entry_id, s.mac, s.prev, s.hash, {columns}
     FROM decisions_auditseal s LEFT JOIN decisions_auditentry e ON e.id = s.entry_id
@@ -71,7 +69,7 @@ _EXISTS = "SELECT 1 FROM decisions_auditentry WHERE id = %s"
 
 
 @dataclass
-class AuditReport:
+class AuditReport(Faults):
     """The result of a verification."""
 
     sealed: int = 0
@@ -79,14 +77,6 @@ class AuditReport:
     oldest_unsealed_s: float = 0.0
     checkpoints: int = 0
     archived: int = 0
-    faults: int = 0
-    messages: list[str] = field(default_factory=list)
-
-    def add(self, fault: str) -> None:
-        """Add a fault."""
-        self.faults += 1
-        if len(self.messages) < MAX_MESSAGES:
-            self.messages.append(visible(fault, MESSAGE_LENGTH))
 
     def join(self, part: AuditReport) -> None:
         """Add the result of a part of the chain."""

@@ -16,25 +16,31 @@ from decisions.audit.chain import ChainHead, is_our_link
 from decisions.audit.record import canonical, is_mac_of
 from decisions.foundation.presentation.visible_text import visible
 
-MAX_MESSAGES = 20
-MESSAGE_LENGTH = 500  # characters: a description has texts of the file
+MAX_MESSAGES = 20  # faults that are described; all are counted
+MESSAGE_LENGTH = 500  # characters: a description has texts that may be forged
 
 
 @dataclass
-class BundleReport:
+class Faults:
+    """The faults that a verification found: their number, and the descriptions of the first."""
+
+    faults: int = 0
+    messages: list[str] = field(default_factory=list)
+
+    def add(self, fault: str) -> None:
+        """Add a fault."""
+        self.faults += 1
+        if len(self.messages) < MAX_MESSAGES:
+            self.messages.append(visible(fault, MESSAGE_LENGTH))
+
+
+@dataclass
+class BundleReport(Faults):
     """The result of a verification: the number of lines by type, and the faults by line."""
 
     head: Record = field(default_factory=dict)
     lines: Counter[str] = field(default_factory=Counter)
     unsealed: int = 0
-    faults: int = 0
-    messages: list[str] = field(default_factory=list)
-
-    def add(self, number: int, fault: str) -> None:
-        """Add a fault."""
-        self.faults += 1
-        if len(self.messages) < MAX_MESSAGES:
-            self.messages.append(visible(f"line {number}: {fault}", MESSAGE_LENGTH))
 
 
 @dataclass
@@ -150,14 +156,15 @@ def check_bundle(path: Path) -> BundleReport:
     with path.open("rb") as file:
         for number, record, fault in read_lines(iter(lambda: file.readline(LINE_MAX + 1), b"")):
             if fault is not None:
-                report.add(number, fault)
+                report.add(f"line {number}: {fault}")
             if not record:
                 continue
             try:
                 for problem in verification.line(number, record):
-                    report.add(number, problem)
+                    report.add(f"line {number}: {problem}")
             except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-                report.add(number, f"it lacks the fields of its type ({type(error).__name__})")
+                kind = type(error).__name__
+                report.add(f"line {number}: it lacks the fields of its type ({kind})")
     return report
 
 

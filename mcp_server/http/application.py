@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from django.conf import settings
+from rest_framework.exceptions import MethodNotAllowed
 
 from mcp_server.http.access import HttpTransport
 from mcp_server.http.exchange import Exchange
-from mcp_server.http.sse import MessagesEndpoint, SseEndpoint
+from mcp_server.http.sse import SseEndpoint
 from mcp_server.http.streamable import StreamableEndpoint
 from mcp_server.server import ContinuityServer
-
-
-class Endpoint(Protocol):
-    """The handler of one path."""
-
-    method: ClassVar[str]
-
-    async def serve(self, exchange: Exchange) -> None:
-        """Handle an authenticated request; it raises only before it has started the response."""
 
 
 class McpApplication:
@@ -29,10 +22,11 @@ class McpApplication:
     def __init__(self) -> None:
         server = ContinuityServer(settings.CONTINUITY_MCP_TOOLSETS, HttpTransport())
         self._streamable, sse = StreamableEndpoint(server), SseEndpoint(server)
-        self._endpoints: dict[str, Endpoint] = {
-            "/mcp": self._streamable,
-            "/sse": sse,
-            "/messages": MessagesEndpoint(sse),
+        # Each path's method, and what handles an authenticated request.
+        self._endpoints: dict[str, tuple[str, Callable[[Exchange], Awaitable[None]]]] = {
+            "/mcp": ("POST", self._streamable.serve),
+            "/sse": ("GET", sse.serve),
+            "/messages": ("POST", sse.accept_message),
         }
         self._closing = asyncio.Event()
         self._sdk_task: asyncio.Task[None] | None = None
@@ -57,26 +51,14 @@ class McpApplication:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Authenticate and handle one request."""
-        endpoint = self._endpoints[scope["path"].rstrip("/")]
-        response = _Response(send)
-        exchange = Exchange(scope, receive, response.send)
+        method, serve = self._endpoints[scope["path"].rstrip("/")]
+        exchange = Exchange(scope, receive, send)
         try:
             await exchange.authenticate()
-            await endpoint.serve(exchange)
+            if scope["method"] != method:
+                raise MethodNotAllowed(scope["method"])
+            await serve(exchange)
         except Exception as error:
-            if response.has_started:
+            if exchange.has_started:
                 raise
-            await exchange.respond_error(error, allow=endpoint.method)
-
-
-class _Response:
-    """Records whether the response has started: after that no error response can be sent."""
-
-    def __init__(self, send: Any) -> None:
-        self._send = send
-        self.has_started = False
-
-    async def send(self, message: Any) -> None:
-        """Send an ASGI event."""
-        self.has_started = True
-        await self._send(message)
+            await exchange.respond_error(error, allow=method)

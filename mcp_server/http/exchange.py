@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -36,16 +34,17 @@ class NotAcceptable(InvalidInput):
     recovery = "Send the header Accept: application/json, text/event-stream."
 
 
-@dataclass
 class Exchange:
-    """A request and its response; `authenticate` sets `principal`."""
+    """A request and its response; `authenticate` sets `principal`.
 
-    scope: Mapping[str, Any]
-    receive: Any
-    send: Any
+    Attributes:
+        has_started: whether the response has started: after that no error response can be sent.
+    """
 
-    def __post_init__(self) -> None:
-        self.request = ASGIRequest(dict(self.scope), io.BytesIO())
+    def __init__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+        self.scope, self.receive, self._send = scope, receive, send
+        self.request = ASGIRequest(dict(scope), io.BytesIO())
+        self.has_started = False
         self._principal: Principal | None = None
 
     @property
@@ -65,15 +64,6 @@ class Exchange:
             Refused: As `access.authenticate`.
         """
         self._principal = await in_thread(authenticate, self.request)
-
-    def require_method(self, method: str) -> None:
-        """Check the request's method.
-
-        Raises:
-            MethodNotAllowed: It is another method.
-        """
-        if self.scope["method"] != method:
-            raise MethodNotAllowed(self.scope["method"])
 
     def require_json(self) -> None:
         """Check that the headers declare a JSON body without a content encoding.
@@ -127,9 +117,14 @@ class Exchange:
     async def respond_error(self, error: Exception, *, allow: str) -> None:
         """Send the response that REST sends to this error."""
         response = _error_response(error, {"request": self.request})
-        if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        if isinstance(error, MethodNotAllowed):
             response["Allow"] = allow
         await self.respond(response)
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send an ASGI event."""
+        self.has_started = True
+        await self._send(message)
 
 
 async def parse_body(body: bytes) -> SessionMessage | JSONRPCError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -43,9 +43,7 @@ class NoSuchStream(NotFound):
 
 
 class SseEndpoint:
-    """The handler of `/sse`, with the open streams."""
-
-    method: ClassVar[str] = "GET"
+    """The handlers of `/sse` and `/messages/`, with the open streams."""
 
     def __init__(self, server: ContinuityServer) -> None:
         self._server = server
@@ -55,9 +53,8 @@ class SseEndpoint:
         """Serve one stream until the client disconnects or its token becomes invalid.
 
         Raises:
-            Refused, MethodNotAllowed: Before the response has started.
+            Refused: Before the response has started.
         """
-        exchange.require_method(self.method)
         exchange.require_accept("text/event-stream")
         to_server, inbox = anyio.create_memory_object_stream[SessionMessage | Exception]()
         to_client, outbox = anyio.create_memory_object_stream[SessionMessage]()
@@ -109,24 +106,6 @@ class SseEndpoint:
                 await to_server.send(_with_context(parsed, exchange))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # the client has closed the stream
-
-
-class MessagesEndpoint:
-    """The handler of `/messages/`."""
-
-    method: ClassVar[str] = "POST"
-
-    def __init__(self, sse: SseEndpoint) -> None:
-        self._sse = sse
-
-    async def serve(self, exchange: Exchange) -> None:
-        """Accept one message.
-
-        Raises:
-            Refused, MethodNotAllowed: Before the response has started.
-        """
-        exchange.require_method(self.method)
-        await self._sse.accept_message(exchange)
 
 
 def _with_context(message: SessionMessage, exchange: Exchange) -> SessionMessage:

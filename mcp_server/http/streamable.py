@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.message import SessionMessage
@@ -35,8 +35,6 @@ CallKey = tuple[str, str, str | int]  # principal, session id, request id
 class StreamableEndpoint:
     """The handler of `/mcp`."""
 
-    method: ClassVar[str] = "POST"
-
     def __init__(self, server: ContinuityServer) -> None:
         self._sdk = StreamableHTTPSessionManager(
             server, stateless=True, max_request_body_size=2 * CALL_LIMIT
@@ -53,9 +51,8 @@ class StreamableEndpoint:
         """Handle one authenticated request.
 
         Raises:
-            Refused, MethodNotAllowed: Before the response has started.
+            Refused: Before the response has started.
         """
-        exchange.require_method(self.method)
         exchange.require_json()
         exchange.require_accept(*BOTH_TYPES)
         validate_session_id(exchange.header(SESSION_HEADER))

@@ -65,8 +65,7 @@ def _tool(tool: Tool, action: Action) -> McpTool:
         idempotent=reads,
         open_world=True,
         needs_stack=True,
-        validates_arguments=True,
-        audits_refusals=True,
+        is_direct_call=True,
     )
 
 

@@ -88,8 +88,8 @@ class McpTool:
         idempotent: Repeating the call has no further effect.
         open_world: It acts on things outside this installation.
         needs_stack: It needs a live worker.
-        validates_arguments: Its handler validates the arguments, more strictly than `input_schema`.
-        audits_refusals: A call whose arguments the parser refused is recorded in the audit log.
+        is_direct_call: Its handler makes a direct call, which validates the arguments more strictly
+            than `input_schema`, and audits its refusals.
         refusal_as_dict: Returns the body of a refusal, in the error shape of the tool's seed.
         meta: The `_meta` of its entry in tools/list.
         is_listed: Whether tools/list has it. A tool that it has not can still be called by name, so
@@ -107,8 +107,7 @@ class McpTool:
     idempotent: bool = False
     open_world: bool = False
     needs_stack: bool = False
-    validates_arguments: bool = False
-    audits_refusals: bool = False
+    is_direct_call: bool = False
     refusal_as_dict: Callable[[Refused], dict[str, Any]] = as_dict
     meta: Mapping[str, Any] | None = None
     output_as_of: str = ""

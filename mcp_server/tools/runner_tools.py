@@ -79,8 +79,7 @@ def _tool(name: str, published: ModelFacingTool) -> McpTool:
         # Hosts use hints to skip confirmations: do not derive them from what a runner declares.
         destructive=True,
         open_world=True,
-        validates_arguments=True,
-        audits_refusals=True,
+        is_direct_call=True,
         meta={META: {"tool": tool.name, "targets": [on.target_id for on in tool.targets]}},
         is_listed=published.is_shown,
     )

@@ -36,8 +36,7 @@ def _tool(tool: Tool) -> McpTool:
         idempotent=reads,
         open_world=tool.developer or tool.uses_browser,
         needs_stack=tool.uses_browser,
-        validates_arguments=True,
-        audits_refusals=True,
+        is_direct_call=True,
         refusal_as_dict=as_workspace_error,
     )
 
