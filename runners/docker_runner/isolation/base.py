@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-StreamName = Literal["stdout", "stderr"]
-Piece = tuple[StreamName, bytes]
+from runners.docker_runner.errors import CommandNotStarted
+from runners.processes.supervised import Order, Piece, SupervisedProgram
+
 IsolationName = Literal["bubblewrap", "docker", "process"]
 INSIDE = "/workspace"  # path of the folder as isolated commands see it
 MIB = 1024 * 1024
@@ -72,6 +73,18 @@ class Command:
 def inside(folder: str) -> str:
     """Return the path that isolated commands use for a path below the root."""
     return posixpath.normpath(f"{INSIDE}/{folder}")
+
+
+async def start_supervised(order: Order) -> SupervisedProgram:
+    """Start a program.
+
+    Raises:
+        CommandNotStarted: The machine has no room for another process.
+    """
+    try:
+        return await SupervisedProgram.start(order)
+    except OSError as error:
+        raise CommandNotStarted(f"No process can be started: {error.strerror}.") from None
 
 
 class Running(Protocol):

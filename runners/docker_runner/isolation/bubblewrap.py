@@ -16,10 +16,16 @@ from pathlib import Path
 from platform import machine
 
 from runners.docker_runner.errors import IsolationMissing
-from runners.docker_runner.isolation.base import INSIDE, Command, RunnerFolder, inside
+from runners.docker_runner.isolation.base import (
+    INSIDE,
+    Command,
+    RunnerFolder,
+    inside,
+    start_supervised,
+)
 from runners.docker_runner.isolation.control_groups import find_control_groups
-from runners.docker_runner.isolation.supervised import Order, SupervisedProgram
 from runners.docker_runner.isolation.system_calls import filter_of_calls
+from runners.processes.supervised import Order, SupervisedProgram
 
 USER = 1000  # inside; outside it is the user who started the runner
 SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -73,7 +79,7 @@ class BubblewrapIsolation:
 
     async def start(self, command: Command) -> SupervisedProgram:
         """Start a command; see `Isolation`."""
-        return await SupervisedProgram.start(
+        return await start_supervised(
             Order(
                 argv=[self._bwrap, "--", *self._limited(command), self._shell, "-c", command.line],
                 env={},

@@ -8,8 +8,8 @@ from __future__ import annotations
 import shutil
 
 from runners.child_environment import child_environment
-from runners.docker_runner.isolation.base import Command, RunnerFolder
-from runners.docker_runner.isolation.supervised import Order, SupervisedProgram
+from runners.docker_runner.isolation.base import Command, RunnerFolder, start_supervised
+from runners.processes.supervised import Order, SupervisedProgram
 
 
 class ProcessIsolation:
@@ -28,7 +28,7 @@ class ProcessIsolation:
     async def start(self, command: Command) -> SupervisedProgram:
         """Start a command; see `Isolation`."""
         limits = self._runner_folder.limits
-        return await SupervisedProgram.start(
+        return await start_supervised(
             Order(
                 argv=[self._shell, "-c", command.line],
                 env={**child_environment(), **command.env},

@@ -20,7 +20,8 @@ from docker.errors import APIError, DockerException, NotFound
 from docker.utils.socket import frames_iter
 
 from runners.docker_runner.errors import CommandInterrupted, CommandNotStarted, RunnerToolFailed
-from runners.docker_runner.isolation.base import Command, Piece
+from runners.docker_runner.isolation.base import Command
+from runners.processes.supervised import Piece
 
 ENGINE_S = 20.0  # for one request to the engine, except the output
 DEADLINE_GRACE_S = 5  # after its time limit, a command ends itself

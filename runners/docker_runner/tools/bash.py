@@ -15,7 +15,7 @@ import orjson
 from pydantic import AfterValidator, Field
 
 from runners.docker_runner.errors import CommandTimedOut
-from runners.docker_runner.isolation.base import Command, RunnerFolder, StreamName
+from runners.docker_runner.isolation.base import Command, RunnerFolder
 from runners.docker_runner.tool import (
     MAX_TIMEOUT_MS,
     OUTPUT_BYTES,
@@ -24,6 +24,7 @@ from runners.docker_runner.tool import (
     runner_tool,
 )
 from runners.docker_runner.tools.files import open_sandbox
+from runners.processes.supervised import StreamName
 from runners.tools.base import Effect
 
 # Limits of Linux: one argument at most 128 KiB, all arguments at most a quarter of the stack.

@@ -11,9 +11,8 @@ from runners.workspace.errors import PreviewFailed, WorkspaceFailed, WorkspaceTi
 from runners.workspace.preview.local_http import NothingListening, http_get
 from runners.workspace.preview.local_page import check_local_url
 from runners.workspace.scripts.package_scripts import find_script
-from runners.workspace.scripts.running_scripts import GRACE_SECONDS, run_script, start_script
+from runners.workspace.scripts.running_scripts import RunningScript, run_script, start_script
 from runners.workspace.scripts.script_output import ScriptOutput
-from runners.workspace.scripts.script_process import ScriptProcess
 from runners.workspace.workspace import ProjectWorkspace
 
 SCRIPT = "dev"
@@ -28,14 +27,14 @@ class DevServer:
         url: the address that the script printed, validated; empty until then.
     """
 
-    def __init__(self, process: ScriptProcess) -> None:
+    def __init__(self, running: RunningScript) -> None:
         self.url = ""
-        self._process = process
+        self._running = running
 
     @property
     def has_ended(self) -> bool:
         """Whether the script has exited."""
-        return self._process.has_ended
+        return self._running.has_ended
 
     async def wait_until_serving(self, workspace: ProjectWorkspace, deadline: float) -> None:
         """Wait until the script has printed a local address and responds there.
@@ -52,17 +51,17 @@ class DevServer:
                 raise self._failure(
                     WorkspaceTimeout, "The project's dev script did not serve a page in time."
                 )
-            found = _ADDRESS.search("\n".join(self._process.output.lines()))
+            found = _ADDRESS.search("\n".join(self._running.output.lines()))
             if found and not self.url:
                 self.url = check_local_url(found[0], workspace)
             await asyncio.sleep(POLL_SECONDS)
 
     async def close(self) -> None:
         """Stop the script and every process that it started."""
-        await self._process.end(grace_seconds=GRACE_SECONDS)
+        await self._running.end()
 
     def _failure(self, kind: type[WorkspaceFailed], message: str) -> WorkspaceFailed:
-        return kind(message, details={"logs": self._process.output.lines()[-100:]})
+        return kind(message, details={"logs": self._running.output.lines()[-100:]})
 
 
 async def can_start_dev_server(workspace: ProjectWorkspace) -> bool:
@@ -87,13 +86,14 @@ async def get_dev_server(
         PreviewFailed, WorkspaceTimeout: The script does not serve a page.
     """
     key = f"dev server of {workspace.root}"
-    running = session.resources.pop(key, None)
-    if isinstance(running, DevServer) and not running.has_ended:
-        session.resources[key] = running
-        return running
-    if running is not None:
+    deadline = time.monotonic() + seconds
+    running = session.resources.get(key)
+    if isinstance(running, DevServer):
+        if not running.has_ended and await _responds(running.url, deadline):
+            return running
+        del session.resources[key]
         await running.close()
-    server = DevServer(await _start(workspace, deadline := time.monotonic() + seconds))
+    server = DevServer(await _start(workspace, deadline))
     try:
         await server.wait_until_serving(workspace, deadline)
     except BaseException:
@@ -103,7 +103,7 @@ async def get_dev_server(
     return server
 
 
-async def _start(workspace: ProjectWorkspace, deadline: float) -> ScriptProcess:
+async def _start(workspace: ProjectWorkspace, deadline: float) -> RunningScript:
     """Run `predev` if there is one, and start the dev script."""
     output = ScriptOutput()
     for script in await asyncio.to_thread(find_script, workspace, SCRIPT):

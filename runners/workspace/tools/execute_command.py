@@ -144,4 +144,4 @@ def _timed_out(
 
 
 def _exit_text(status: int) -> str:
-    return f"exit status {status}" if status >= 0 else f"signal {-status}"
+    return f"exit status {status}" if status <= 128 else f"signal {status - 128}"

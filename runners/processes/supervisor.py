@@ -1,10 +1,11 @@
 """Run one program and leave nothing of it behind: executed by itself, `python -I -S supervisor.py`.
 
-stdin brings the order, a line of JSON, and is the life line from then on: its end means "end it".
-The program, and whatever it starts, is below this process for good: what loses its parent comes to
-us (a subreaper), also what left its group, its session and its environment. When the program ends,
-or the life line does, all of it is killed, and this process ends only when none is left. Its exit
-status is the program's, 128 and the number for a signal.
+stdin brings the order, a line of JSON. From then on a further line sends SIGTERM to the program's
+process group, and the end of stdin kills the program.
+All processes that the program starts stay descendants of this process, which is a subreaper: also
+those that lose their parent, leave its group or session, or clear their environment. When the
+program or stdin ends, all of them are killed, and this process ends only when none is left. Its
+exit status is the program's, 128 and the number for a signal.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _LIMITS = {
 
 
 def read_order() -> dict[str, Any]:
-    """Return the line on stdin; nothing follows it but the end."""
+    """Return the first line on stdin."""
     line = bytearray()
     while not line.endswith(b"\n"):
         piece = os.read(0, 65536)
@@ -106,7 +107,7 @@ def make_groups(order: dict[str, Any], made: list[Path]) -> None:
 
 
 def attend(pid: int) -> int:
-    """Return the program's exit status, or that of a killed one when the life line ends first."""
+    """Return the program's exit status, or that of a killed one when stdin ends first."""
     readable, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
@@ -119,12 +120,15 @@ def attend(pid: int) -> int:
         ready, _, _ = select.select([0, readable], [], [])
         if readable in ready:
             os.read(readable, 4096)
-        if 0 in ready and not os.read(0, 4096):
-            return 128 + signal.SIGKILL
+        if 0 in ready:
+            if not os.read(0, 4096):
+                return 128 + signal.SIGKILL
+            with contextlib.suppress(OSError):
+                os.killpg(pid, signal.SIGTERM)
 
 
 def reap() -> list[tuple[int, int]]:
-    """Bury what has died; return (process id, status) of each."""
+    """Wait for the children that have ended; return (process id, status) of each."""
     found = []
     with contextlib.suppress(ChildProcessError):
         while (dead := os.waitpid(-1, os.WNOHANG))[0]:

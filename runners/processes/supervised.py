@@ -10,11 +10,10 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from runners.docker_runner.errors import CommandNotStarted
-from runners.docker_runner.isolation.base import Piece, StreamName
-
+StreamName = Literal["stdout", "stderr"]
+Piece = tuple[StreamName, bytes]
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 CHUNK = 64 * 1024
 END_S = 20.0  # for the kernel to be done with what was killed
@@ -43,40 +42,53 @@ class Order:
 
 
 class SupervisedProgram:
-    """A program from `start` until `end`; see `Running`."""
+    """A program from `start` until `end`; bound to one event loop."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     @classmethod
-    async def start(cls, order: Order) -> SupervisedProgram:
-        """Start a program; should this process die, its supervisor ends it.
+    async def start(cls, order: Order, *, joins_streams: bool = False) -> SupervisedProgram:
+        """Start a program; should this process die, its supervisor ends it. If this call fails or
+        is cancelled, no process is left.
+
+        Args:
+            joins_streams: stderr is written to stdout, in order.
 
         Raises:
-            CommandNotStarted: The machine has no room for another process.
+            OSError: The supervisor could not be started, or ended at once.
         """
-        try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                "-S",
-                str(SUPERVISOR),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env={},
-                cwd="/",
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise CommandNotStarted(f"No process can be started: {error.strerror}.") from None
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-S",
+            str(SUPERVISOR),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT if joins_streams else asyncio.subprocess.PIPE,
+            env={},
+            cwd="/",
+            start_new_session=True,
+        )
         made = cls(process)
         try:
-            await made._send(json.dumps(asdict(order)).encode() + b"\n")
+            pipe = _pipe_to(process)
+            pipe.write(json.dumps(asdict(order)).encode() + b"\n")
+            await pipe.drain()
         except BaseException:
             await made.end()
             raise
         return made
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the program has ended; nothing of it is left then."""
+        return self._process.returncode is not None
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the program's process group."""
+        with contextlib.suppress(ConnectionError):
+            _pipe_to(self._process).write(b"\n")
 
     async def pieces(self) -> AsyncIterator[Piece]:
         """Yield what it prints until both streams are at their end."""
@@ -97,7 +109,9 @@ class SupervisedProgram:
                 reader.cancel()
 
     async def wait(self) -> int:
-        """Return the program's exit status; nothing of it is left by then."""
+        """Return the program's exit status, 128 and the number for a signal; nothing of it is left
+        by then.
+        """
         return await self._process.wait()
 
     async def end(self) -> None:
@@ -118,14 +132,6 @@ class SupervisedProgram:
                 await self._process.wait()
         except TimeoutError:
             log.error("a command cannot be ended; its supervisor %d waits", self._process.pid)
-
-    async def _send(self, order: bytes) -> None:
-        pipe = _pipe_to(self._process)
-        try:
-            pipe.write(order)
-            await pipe.drain()
-        except ConnectionError:
-            raise CommandNotStarted("The command's supervisor ended at once.") from None
 
 
 async def _read(

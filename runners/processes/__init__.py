@@ -1,0 +1,1 @@
+"""Programs that end with all the processes that they started, even if this process is killed."""
