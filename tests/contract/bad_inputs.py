@@ -25,6 +25,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.shared_files import BAD_INPUTS
+
 FOLDER = Path(__file__).parent
 RUNS = FOLDER / "bad_inputs_runs.jsonl"
 CONTINUITY = FOLDER / "bad_inputs_continuity.jsonl"
@@ -32,8 +34,6 @@ WORKSPACE = FOLDER / "bad_inputs_workspace.jsonl"
 HTTP = FOLDER / "bad_inputs_http.jsonl"
 AGENT = FOLDER / "bad_inputs_agent.jsonl"
 RUNNER = FOLDER / "bad_inputs_runner.jsonl"
-# Present on some machines only.
-SHARED = FOLDER.parent.parent.parent / "shared" / "bad-inputs.jsonl"
 LABELS = {
     RUNS: "runs",
     CONTINUITY: "continuity",
@@ -41,7 +41,7 @@ LABELS = {
     HTTP: "http",
     RUNNER: "runner",
     AGENT: "agent",
-    SHARED: "shared",
+    BAD_INPUTS: "shared",
 }
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from runners.targets.workspaces import state_folder
-from tests.contract.bad_inputs import FOLDER, SHARED
+from tests.contract.bad_inputs import FOLDER
 from tests.support.runners.tool_client import ToolClient
+from tests.support.shared_files import BAD_INPUTS
 from tests.support.workspace.workspace_calls import files_in
 
 TOOLS = ("write_to_file", "replace_in_file", "list_snapshots", "restore_snapshot")
@@ -22,7 +23,7 @@ BROKEN, HALF = "snap_20251101T093210_badc0de0", "snap_20251101T093210_0000badd"
 
 def rows() -> list[Any]:
     """Return the rows over both APIs; those that repeat a tool's code over MCP are slow."""
-    files = [path for path in (OWN_FILE, SHARED) if path.exists()]
+    files = [path for path in (OWN_FILE, BAD_INPUTS) if path.exists()]
     found = [json.loads(line) for path in files for line in path.read_text().splitlines()]
     selected = [
         row for row in found if row["surface"] == "mcp+rest:workspace" and row["call"] in TOOLS

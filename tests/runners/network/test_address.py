@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -12,8 +11,7 @@ from hypothesis import strategies as st
 
 from runners.errors import AddressNotAllowed, InvalidTarget, ToolFailed
 from runners.network.address import check_address
-
-BAD_INPUTS = Path(__file__).parents[4] / "shared" / "bad-inputs.jsonl"
+from tests.support.shared_files import BAD_INPUTS
 
 
 def code_of(url: str, trust: str = "remote") -> str:

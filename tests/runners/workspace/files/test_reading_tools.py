@@ -22,9 +22,10 @@ from runners.workspace.errors import (
 )
 from runners.workspace.files import safe_open
 from runners.workspace.files.sandbox import Sandbox
+from tests.support.shared_files import SHARED
 from tests.support.workspace.workspace_calls import call_tool, workspace_at
 
-SEED = Path(__file__).parents[5] / "shared/seeds/S4-workspace-tool-contracts.md"
+SEED = SHARED / "seeds/S4-workspace-tool-contracts.md"
 
 
 @pytest.fixture

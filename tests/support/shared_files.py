@@ -1,0 +1,8 @@
+"""Files beside the repository, on some machines only; tests that need them are skipped elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SHARED = Path(__file__).parents[3] / "shared"
+BAD_INPUTS = SHARED / "bad-inputs.jsonl"
