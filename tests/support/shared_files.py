@@ -1,4 +1,4 @@
-"""Files beside the repository, on some machines only; tests that need them are skipped elsewhere."""
+"""Files beside the repository, on some machines only; tests that need them skip elsewhere."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _STRAIGHT = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "«": '"', "»": '"'})
@@ -20,26 +19,25 @@ _BLANKS, _BREAKS = re.compile(r"[^\S\n]+"), re.compile(r"\n\s*")
 MAX_CLAUSE, _OVERLAP = 500, 80  # characters; longer clauses are split into overlapping pieces
 # Reported text: what follows the colon is the content of another text, such as a log.
 _REPORTED = re.compile(
-    r"(?:\b(?:says?|said|reads?|wrote|states?|shows?|error|message|log|output|warning|title|subject"
-    r"|sentence|text|phrase|example|quote|headline|stack trace)|写道|说|报错|日志|显示|提示"
-    r"|写着|标题"
-    r"|这句话?|原文|内容是|错误信息)\s*(?:is|was|是)?\s*[:：](?:\s*⟦\d+⟧|[^\n.!?;。]*)",
+    r"(?:\b(?:says?|said|reads?|wrote|states?|shows?|error|message|log|output|warning|title"
+    r"|subject|sentence|text|phrase|example|quote|headline|stack trace)|写道|说|报错|日志|显示"
+    r"|提示|写着|标题|这句话?|原文|内容是|错误信息)\s*(?:is|was|是)?\s*[:：](?:\s*⟦\d+⟧"
+    r"|[^\n.!?;。]*)",
     re.I,
 )
 # Text to work on, such as to translate: everything after the colon.
 _WORKED_ON = re.compile(
     r"\b(?:translate|proofread|rephrase|paraphrase|summari[sz]e|explain|correct|classify|review"
-    r"|rewrite|analy[sz]e|label)\b[^\n:：.?!]{0,60}[:：].*"
-    r"|(?:翻译|润色|改写|校对|总结|概括|解释|分析|分类|纠正)[^\n:：。?？!！]{0,30}[:：].*",
+    r"|rewrite|analy[sz]e|label)\b[^\n:：.?!]{0,60}[:：].*|(?:翻译|润色|改写|校对|总结|概括|解释"
+    r"|分析|分类|纠正)[^\n:：。?？!！]{0,30}[:：].*",
     re.I | re.S,
 )
 _SENTENCE = re.compile(r"(?<=[!?！？。;；])|(?<=\.)(?=\s|$)|\n+")
 _CLAUSE = re.compile(
-    r"\s*(?:,(?!\d)|、|:(?=\s|[\u4e00-\u9fff⟦]|$)|\s[-–—]+\s)\s*"
-    r"|\s+(?:but|then|so|because|since|although|though|while|however|afterwards|after that)\s+"
-    r"|\s+and\s+(?=(?:then|please|also|now|just|finally|afterwards)\b)"
-    r"|(?:但是|(?<!不)但|不过|然后|接着|随后|(?<!不)再(?![次见也])|之后|并且|而且"
-    r"|(?<!合)并(?![不非没])|顺便|同时|因为|所以|于是)",
+    r"\s*(?:,(?!\d)|、|:(?=\s|[\u4e00-\u9fff⟦]|$)|\s[-–—]+\s)\s*|\s+(?:but|then|so|because|since"
+    r"|although|though|while|however|afterwards|after that)\s+|\s+and\s+(?=(?:then|please|also|now"
+    r"|just|finally|afterwards)\b)|(?:但是|(?<!不)但|(?<!永)不过(?!期)|然后|接着|随后"
+    r"|(?<!不)再(?![次见也])|之后|并且|而且|(?<!合)并(?![不非没])|顺便|同时|因为|所以|于是)",
     re.I,
 )
 PLACE = re.compile(r"⟦(\d+)⟧")
@@ -70,51 +68,6 @@ def normalize(message: str) -> str:
     return _BREAKS.sub("\n", _BLANKS.sub(" ", _INVISIBLE.sub("", text))).lower()
 
 
-_OFTEN_MISTYPED = [
-    "delete",
-    "remove",
-    "erase",
-    "destroy",
-    "truncate",
-    "deploy",
-    "transfer",
-    "release",
-    "publish",
-    "revoke",
-    "restart",
-    "password",
-    "payment",
-    "customers",
-    "production",
-    "everyone",
-    "database",
-    "permanently",
-]
-_WORD = re.compile(r"[a-z]{4,13}")
-
-
-def fix_typos(text: str) -> str:
-    """Return the text with common words corrected that have a missing, extra or swapped letter."""
-    return _WORD.sub(lambda found: _corrected(found[0]), text)
-
-
-@lru_cache(maxsize=4096)
-def _corrected(word: str) -> str:
-    if word.endswith(("s", "ed", "ing", "er")):
-        return word
-    return next((one for one in _OFTEN_MISTYPED if _is_typo(word, one)), word)
-
-
-def _is_typo(word: str, meant: str) -> bool:
-    if word == meant or word[0] != meant[0] or abs(len(word) - len(meant)) > 1:
-        return False
-    if len(word) == len(meant):
-        apart = [at for at in range(len(word)) if word[at] != meant[at]]
-        return len(apart) == 2 and apart[1] == apart[0] + 1 and sorted(word) == sorted(meant)
-    longer, shorter = (word, meant) if len(word) > len(meant) else (meant, word)
-    return any(longer[:at] + longer[at + 1 :] == shorter for at in range(1, len(longer)))
-
-
 def parse(message: str) -> ParsedMessage:
     """Parse a message: quotations are replaced, reported text and text to work on are removed."""
     quotations: list[str] = []
@@ -126,14 +79,14 @@ def parse(message: str) -> ParsedMessage:
     text = _BLOCK_QUOTE.sub("", normalize(message))
     text = _QUOTED.sub(replace_quotation, _FENCE.sub(replace_quotation, text))
     is_quotation = not PLACE.sub("", text).strip()
-    text = _REPORTED.sub(". ", _WORKED_ON.sub(" ", fix_typos(text)))
-    sentences = tuple(_sentence(part) for part in _SENTENCE.split(text) if part and part.strip())
+    text = _REPORTED.sub(". ", _WORKED_ON.sub(" ", text))
+    sentences = tuple(_sentence(part) for part in _SENTENCE.split(text) if part.strip())
     return ParsedMessage(text, sentences, tuple(quotations), is_quotation)
 
 
 def _sentence(text: str) -> Sentence:
     stripped = text.strip().rstrip("\"')")
-    clauses = [part.strip() for part in _CLAUSE.split(stripped) if part and part.strip()]
+    clauses = [part.strip() for part in _CLAUSE.split(stripped) if part.strip()]
     cut = tuple(piece for clause in clauses for piece in pieces(clause))
     return Sentence(stripped[:MAX_CLAUSE], cut, stripped.endswith("?"))
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
 from decisions.chat.risk import detection
 from decisions.chat.risk.classes import RiskClass
 from decisions.chat.risk.detection import find_risk
 from decisions.chat.risk.english import rules
-from decisions.chat.risk.parsing import fix_typos
 from tests.support.decisions.gate_sets import Labelled, blind_set, measure, own_set
 
+# A line is: half, language, harm, sentence. `rules` is by the rules' author, `unseen` by somebody
+# who has not seen them, `tuning` what the rules were extended for.
+SENTENCES = Path(__file__).parent / "risk_sentences.tsv"
 OWN = own_set()
 RISKY = [item for item in OWN if item.risky]
 HARMLESS = [item for item in OWN if not item.risky]
@@ -37,6 +42,36 @@ def test_the_blind_set_has_high_recall_and_precision() -> None:
     assert result["messages"] == 60
     assert result["recall"] >= 0.95
     assert result["precision"] >= 0.9
+
+
+def test_few_harmful_sentences_are_missed_and_few_harmless_ones_accused() -> None:
+    rows = [line.split("\t") for line in SENTENCES.read_text("utf-8").splitlines()[1:]]
+    count = Counter((half, harm) for half, _, harm, _ in rows)
+    wrong = Counter(
+        (half, harm)
+        for half, _, harm, sentence in rows
+        if (find_risk(sentence) is not None) != (harm == "harmful")
+    )
+    for half in ("rules", "unseen"):
+        assert count[half, "harmful"] == count[half, "harmless"] == 100
+    for half in ("rules", "unseen", "tuning"):
+        assert wrong[half, "harmful"] <= 0.04 * count[half, "harmful"]
+        assert wrong[half, "harmless"] <= 0.01 * count[half, "harmless"]
+    assert wrong["rules", "harmful"] + wrong["unseen", "harmful"] <= 2
+
+
+@pytest.mark.parametrize(
+    ("message", "risky"),
+    [
+        ("Can you ease the tone of this email?", False),  # is no misspelling of "erase"
+        ("帮我写一段删除历史的介绍", False),
+        ("登录验证太麻烦了，关掉吧", True),  # the object is in the clause before
+        ("把昨天的备份删掉", True),  # the time is the object's
+        ("昨天把备份删掉了", False),
+    ],
+)
+def test_what_a_verb_is_about_decides(message: str, risky: bool) -> None:
+    assert (find_risk(message) is not None) == risky
 
 
 @pytest.mark.parametrize(
@@ -71,22 +106,6 @@ def test_only_a_do_it_confirms_the_earlier_request() -> None:
     assert find_risk("Yes, do it.", previous=earlier_message) is not None
     assert find_risk("Don't do it.", previous=earlier_message) is None
     assert find_risk("Yes, do it.", previous="How would I sort a list?") is None
-
-
-@pytest.mark.parametrize(
-    ("typed", "corrected"),
-    [
-        ("delte", "delete"),
-        ("transfre", "transfer"),
-        ("passwword", "password"),
-        ("grand", "grand"),
-        ("release", "release"),
-        ("deletes", "deletes"),
-        ("purse", "purse"),
-    ],
-)
-def test_typing_errors_are_corrected_and_other_words_stay(typed: str, corrected: str) -> None:
-    assert fix_typos(typed) == corrected
 
 
 def test_a_risk_at_the_end_of_a_long_message_is_found() -> None:

@@ -9,34 +9,33 @@ from decisions.chat.risk.english.grammar import verbs
 
 EXPOSE = verbs(
     "share send print export paste commit upload post give hand email show dump reveal expose"
-    " publish leak copy put"
-    " rotate revoke reset change regenerate reissue renew invalidate disable turn_off remove"
-    " bypass deactivate replace create generate issue mint"
-    " forward text message read_out output display store save write log fetch get extract"
-    " retrieve decrypt hardcode embed set add tell enter type use"
-    " switch_off skip slack roll import overwrite provide unlock crack update include transfer",
+    " publish leak copy put rotate revoke reset change regenerate reissue renew invalidate disable"
+    " turn_off remove bypass deactivate replace create generate issue mint forward text message"
+    " read_out output display store save write log fetch get extract retrieve decrypt hardcode"
+    " embed set add tell enter type use switch_off skip slack roll import overwrite provide make"
+    " mail expire unlock crack update include transfer",
     nouns="rotation reset revocation",
 )
 _SECRET = re.compile(
-    r"\b(?:passwords?|passwd|passphrases?|passcodes?|credentials?|creds|api[ -]?keys?"
-    r"|secret keys?|private keys?|ssh keys?|access keys?"
-    r"|signing keys?|encryption keys?|master keys?|root keys?|tokens?|secrets?|certs?"
-    r"|certificates?|\.env(?: files?)?|env file|2fa|mfa|two[- ]factor(?: auth\w*)?"
-    r"|multi[- ]factor(?: auth\w*)?|one[- ]time codes?|otp|verification codes?|seed phrases?"
-    r"|recovery (?:codes?|phrases?)|keystore|kms keys?|service account keys?"
-    r"|pin codes?|login details|logins?|id_rsa|\.pem|vault|oauth (?:client )?secrets?|ssn"
-    r"|social security numbers?|card numbers?|cvv|keychain)\b"
+    r"\b(?:passwords?|passwd|passphrases?|passcodes?|credentials?|creds|api[ -]?keys?|(?:aws|gcp"
+    r"|azure|stripe|ssh|openai|github|deploy|license|service|server) keys?|secret keys?"
+    r"|private keys?|ssh keys?|access keys?|signing keys?|encryption keys?|master keys?|root keys?"
+    r"|tokens?|secrets?|certs?|certificates?|\.env(?: files?)?|env file|2fa|mfa"
+    r"|two[- ]factor(?: auth\w*)?|multi[- ]factor(?: auth\w*)?|one[- ]time codes?|otp"
+    r"|verification codes?|seed phrases?|recovery (?:codes?|phrases?)|keystore|kms keys?"
+    r"|service account keys?|(?:alarm|door|gate|entry|access|pin) codes?|combination|login details"
+    r"|logins?|id_rsa|\.pem|vault|oauth (?:client )?secrets?|ssn|social security numbers?"
+    r"|card numbers?|cvv|keychain)\b"
 )
 _NO_SECRET = re.compile(
     r"\b(?:(?:max(?:imum)?|input|output|context|llm|prompt|number of|\d+k?) tokens?"
-    r"|tokens? (?:count|limit|usage|per|budget)"
-    r"|password (?:policy|field|form|page|strength|manager|input|validation|length|column"
-    r"|rules?|hint|requirements?|reset (?:page|flow|form|link|email template))"
-    r"|(?:log ?in|login) (?:page|form|button|screen|flow|test|template)|design tokens?"
-    r"|syntax tokens?|secret (?:santa|sauce|garden|menu|weapon)"
-    r"|env(?:ironment)? example|\.env\.example|birth certificate|gift certificate"
-    r"|certificate of|certificates? (?:for the (?:course|winner)|template)"
-    r"|reset (?:password|token) (?:page|flow|email))\b"
+    r"|tokens? (?:count|limit|usage|per|budget)|password (?:policy|field|form|page|strength|manager"
+    r"|input|validation|length|column|rules?|hint|requirements?|reset (?:page|flow|form|link"
+    r"|email template))|(?:log ?in|login) (?:page|form|button|screen|flow|test|template)"
+    r"|design tokens?|syntax tokens?|secret (?:santa|sauce|garden|menu|weapon)"
+    r"|env(?:ironment)? example|\.env\.example|birth certificate|gift certificate|certificate of"
+    r"|certificates? (?:for the (?:course|winner)|template)|reset (?:password|token) (?:page|flow"
+    r"|email))\b"
 )
 
 
@@ -56,12 +55,28 @@ def is_about_secrets(clause: str, found: re.Match[str], context: str, *, strong:
         return bool(
             re.match(r"\s*(?:it|them)\b", after)
             and found[0].split()[0]
-            in ("rotate", "revoke", "share", "publish", "paste", "post", "commit", "leak")
+            in (
+                "mail",
+                "send",
+                "email",
+                "text",
+                "forward",
+                "give",
+                "tell",
+                "rotate",
+                "revoke",
+                "share",
+                "publish",
+                "paste",
+                "post",
+                "commit",
+                "leak",
+            )
             and _secret_in(context)[1]
         )
     if secret.start() < found.start() and found.lastgroup == "base":
         return False
     between = text[found.end() : secret.start()]
     return len(between.split()) <= 8 and not re.search(
-        r"\b(?:without|no|about|that|which|for the (?:word|page))\b", between
+        r"\b(?:without|sure|no|about|that|which|for the (?:word|page))\b", between
     )

@@ -7,86 +7,81 @@ import re
 from decisions.chat.risk.english.grammar import verbs
 
 DELETE = verbs(
-    "delete erase wipe purge destroy truncate nuke obliterate shred expunge eradicate get_rid_of"
-    " blow_away throw_away throw_out do_away_with dispose_of wipe_out hard-delete incinerate"
-    " vaporize"
-    " annihilate",
+    "delete delte erase wipe purge destroy truncate nuke obliterate shred expunge eradicate"
+    " get_rid_of blow_away throw_away throw_out do_away_with dispose_of wipe_out hard-delete"
+    " incinerate factory_reset vaporize annihilate",
     nouns="deletion wipe purge erasure destruction truncation wiping wipeout",
 )
 REMOVE = verbs(
     "remove drop clear clear_out empty clean_out clean_up tear_down terminate kill deprovision"
     " decommission overwrite zap ditch scrap prune trash discard flush scrub dump burn burn_down"
-    " eliminate format reformat reset reinitialize unlink cancel close shut_down",
+    " eliminate take_off take_out bin format reformat reset reinitialize unlink cancel close"
+    " shut_down",
     nouns="removal teardown termination decommissioning cleanup",
 )
 GONE = re.compile(r"\b(?P<gone>disappear|vanish|gone|go away|cease to exist|trace of|traces of)\b")
 _DATA = (
     r"databases?|dbs?|tables?|schemas?|collections?|index(?:es)?|indices|rows?|records?|data"
-    r"|datasets?"
-    r"|data ?(?:warehouse|lake)|accounts?|users?|customers?|clients?|profiles?|files?|folders?"
-    r"|director(?:y|ies)|drives?|disks?|hdd|ssd|partitions?|volumes?|buckets?|blobs?|backups?"
-    r"|snapshots?|archives?|repos?|repositor(?:y|ies)|histor(?:y|ies)|logs?|servers?"
+    r"|datasets?|data ?(?:warehouse|lake)|accounts?|users?|customers?|clients?|profiles?|files?"
+    r"|folders?|director(?:y|ies)|drives?|disks?|hdd|ssd|partitions?|volumes?|buckets?|blobs?"
+    r"|backups?|snapshots?|archives?|repos?|repositor(?:y|ies)|histor(?:y|ies)|logs?|servers?"
     r"|clusters?|instances?|vms?|machines?|laptops?|phone|hosts?|nodes?|namespaces?|stacks?"
     r"|environments?|projects?|workspaces?|tenants?|mailbox(?:es)?|inbox|e-?mails?|messages?"
     r"|photos?|pictures|documents?|docs|librar(?:y|ies)|orders?|invoices?|transactions?|contacts?"
-    r"|calendars?|everything|queues?|topics?|streams?|secrets?|certificates?|domains?|dns"
-    r"|zones?|websites?|home dir\w*|registr(?:y|ies)|images?|pvcs?|deployments?|content"
-    r"|contents|stuff|entries"
-    r"|tickets?|subscribers?|mailing lists?|members?|employees?|patients?|payloads?|evidence"
-    r"|audit trail|traces?"
-    r"|columns?|keyspaces?|storage|warehouses?|vault|wiki|channels?|s3|rds|postgres|mysql"
-    r"|mongo(?:db)?|redis|elastic\w*"
-    r"|recordings?|videos?|works?|thesis|artifacts|releases?|resources?|infrastructure|infra"
-    r"|crm|trail|copies|copy"
+    r"|calendars?|everything|queues?|topics?|streams?|secrets?|certificates?|domains?|dns|zones?"
+    r"|websites?|home dir\w*|registr(?:y|ies)|images?|pvcs?|deployments?|content|contents|stuff"
+    r"|entries|tickets?|subscribers?|mailing lists?|members?|employees?|patients?|payloads?"
+    r"|evidence|audit trail|traces?|columns?|keyspaces?|storage|warehouses?|vault|wiki|channels?|s3"
+    r"|rds|postgres|mysql|mongo(?:db)?|redis|elastic\w*|recordings?|videos?|works?|thesis|artifacts"
+    r"|releases?|resources?|infrastructure|infra|crm|trail|copies|copy|usb|sticks?|devices?"
+    r"|sessions?|screenshots?"
 )
 _TEXT = (
     r"words?|sentences?|paragraphs?|commas?|typos?|headings?|titles?|bullets?|(?:points?)|lines?"
-    r"|white ?spaces?|spaces?|characters?|emojis?|comments?|imports?|variables?|functions?"
-    r"|methods?|parameters?"
-    r"|class(?:es)?|semicolons?|brackets?|footnotes?|slides?|sections?|drafts?|cells?|caches?"
-    r"|prints?|statements?"
-    r"|todos?|clipboard|screen|terminal|console|filters?|labels?|placeholders?|tooltips?"
-    r"|highlights?|chapters?"
-    r"|formatting|duplicates?|warnings?|borders?|shadows?|buttons?|icons?|margins?|padding"
-    r"|quotes|dashes"
-    r"|adjectives?|adverbs?|jargon|hyphens?|dependenc(?:y|ies)|whiteboard|desk|kitchen|stains?"
-    r"|counter|alarm"
-    r"|todo items?|node_modules|dist|\.pyc|__pycache__|pycache|attributes?|blank|meeting"
-    r"|reminder|hint|tests?|stanza|verse|phrases?"
+    r"|white ?spaces?|spaces?|characters?|emojis?|comments?|imports?|variables?|functions?|methods?"
+    r"|parameters?|class(?:es)?|semicolons?|brackets?|footnotes?|slides?|sections?|drafts?|cells?"
+    r"|caches?|prints?|statements?|todos?|clipboard|screen|terminal|console|filters?|labels?"
+    r"|placeholders?|tooltips?|highlights?|chapters?|formatting|duplicates?|warnings?|borders?"
+    r"|shadows?|buttons?|icons?|margins?|padding|quotes|dashes|adjectives?|adverbs?|jargon|hyphens?"
+    r"|dependenc(?:y|ies)|whiteboard|desk|kitchen|stains?|counter|alarm|todo items?|node_modules"
+    r"|dist|\.pyc|__pycache__|pycache|attributes?|blank|meeting|reminder|hint|tests?|stanza|verse"
+    r"|phrases?"
 )
 _THROWAWAY = re.compile(
     r"\b(?:node_modules|dist|build|cache|cached|temp|temporary|tmp|/tmp\S*|__pycache__|\.pyc"
-    r"|scratch|sandbox|fixture|mock"
-    r"|dummy|local branch|local branches|virtualenv|\.?venv|thumbnail|local docker|generated"
-    r"|compiled|unused imports?|playground"
-    r"|target/|spreadsheet|draft|markdown|readme|essay|poem|story|list above|css|html"
-    r"|this function|the function|the code|snippet|sentence)\b"
+    r"|scratch|sandbox|fixture|mock|dummy|local branch|local branches|virtualenv|\.?venv|thumbnail"
+    r"|local docker|generated|compiled|unused imports?|playground|target/|spreadsheet|draft"
+    r"|markdown|readme|essay|poem|story|list above|css|html|this function|the function|the code"
+    r"|snippet|sentence)\b"
 )
 _PRECIOUS = re.compile(
     r"\b(?:prod\w*|live|customers?|backups?|accounts?|everything|all (?:the )?data|databases?"
     r"|users?)\b"
 )
+_OF_DATA = re.compile(
+    r"\b(?:from|in|of) (?:the |our |all )*(?:\w+ )?(?:tables?|databases?|production)\b"
+)
 _RECOVERABLE = re.compile(
     r"\b(?:soft[- ]delete|to (?:the )?(?:trash|recycle bin|bin)|archive instead)\b"
 )
 _PHRASE_END = re.compile(
-    r"\b(?:from|in|inside|on|at|for|that|which|who|whose|with|to|where|older|by|under|within"
-    r"|before|after|"
-    r"if|and|or|as|until|using|via|of)\b|[.!?;]"
+    r"\b(?:from|in|inside|on|at|for|that|which|who|whose|with|to|where|older|by|under|within|before"
+    r"|after|if|and|or|as|until|using|via|of)\b|[.!?;]"
 )
 _KNOWN = re.compile(rf"\b(?:(?P<data>{_DATA})|(?P<text>{_TEXT}))\b")
 _PRONOUN = re.compile(
-    r"^\s*(?:it|them|that|this|these|those|the (?:lot|whole thing|thing)|all of (?:it|them"
-    r"|that)|both|all|the rest)?\b"
+    r"^\s*(?:it|them|that|this|these|those|the (?:lot|whole thing|thing)|all of (?:it|them|that)"
+    r"|both|all|the rest)?\b"
 )
 _IDIOM = re.compile(
-    r"^\s*(?:me a|by|off|out of|in on|(?:some |a little |more )?time|the (?:subject|ball"
-    r"|mic|idea|topic|act|vibe|mood)|a hint"
+    r"^\s*(?:rid of )?(?:(?:my |the |this |a )?(?:headaches?|pain|cold|cough|weight|stress|anxiety"
+    r"|hiccups|mice|ants|weeds|mou?ld|smell|nerves|accent|stains?)|me a|by|off|out of|in on"
+    r"|(?:some |a little |more )?time|the (?:subject|ball|mic|idea|topic|act|vibe|mood)|a hint"
     r"|a (?:line|note|message|pin|bug|joke)|a (?:fever|habit)|your (?:doubts?|worries)"
-    r"|my (?:doubts?|mind|memory)|the air|calories|fat"
-    r"|boundaries|myths?|bridges?|the timer|the view|zoom|the form|the search|the filter"
-    r"|the page|the window|the tab|the app|the ticket"
-    r"|the issue|the dialog|the modal|(?:my|your) eyes|the deal|the door|the gap|the loop"
+    r"|my (?:doubts?|worries|fears|mind|memory)|the air|calories|fat|boundaries|myths?|bridges?"
+    r"|the timer|the view|zoom|the form|the search|the filter|the page|the window|the tab|the app"
+    r"|the ticket|the issue|the dialog|the modal|(?:my|your) eyes|the deal|the door|the gap"
+    r"|the loop"
     rf"|the meeting|the call|the chat)\b(?!\s+(?:{_DATA})\b)"
 )
 
@@ -106,9 +101,10 @@ def is_about_data(clause: str, found: re.Match[str], context: str, *, strong: bo
     elif not phrase.strip() or _PRONOUN.match(phrase):
         places, otherwise = (phrase, after, context), strong and found.lastgroup == "base"
     for place in places:
-        known = list(_KNOWN.finditer(place))
+        known = [one.lastgroup for one in _KNOWN.finditer(place)]
         if known:
-            return known[-1].lastgroup == "data"
+            of_data = place is context and "data" in known
+            return of_data or known[-1] == "data" or bool(_OF_DATA.search(after))
     return otherwise
 
 

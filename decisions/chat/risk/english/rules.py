@@ -70,8 +70,8 @@ _BASES = frozenset(
     for base in bases.split("|")
 )
 _WRITES = re.compile(
-    r"\b(?:write|draft|implement|design|create|build|code|document|explain|describe|show"
-    r"|generate|add|test)\b.*\b(?:to|that|which|for|how)\b"
+    r"\b(?:write|draft|implement|design|create|build|code|document|explain|describe|show|generate"
+    r"|add|test)\b.*\b(?:to|that|which|for|how)\b"
 )
 
 _COMPARES = re.compile(
