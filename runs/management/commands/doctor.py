@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from runners.browser.pool.chromium import (
     wants_sandbox,
 )
 from runners.browser.pool.driver import browser_environment, start_driver
-from runs.operations.health.checks import CheckResult, run_checks
+from runs.operations.health.checks import Finding, bad, note, ok, run_checks
 from runs.operations.home.errors import PoolingNotSet, StackError
 from runs.operations.home.prepare import prepare_home
 
@@ -41,41 +43,42 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print a line per check, and below each that is not ok what to do."""
-        try:
-            prepare_home()
-            results: list[CheckResult] = []
-        except PoolingNotSet:
-            results = []  # a check reports it
-        except StackError as problem:
-            results = [CheckResult("bad", "home", str(problem))]
-            self._show(results[0])
-        for result in run_checks():
-            results.append(result)
-            self._show(result)
-        results.append(check_chromium())
-        self._show(results[-1])
-        bad = sum(result.verdict == "bad" for result in results)
-        if bad:
-            self.stdout.write(f"{bad} of {len(results)} checks failed.")
+        verdicts: Counter[str] = Counter()
+        for name, found in _all_checks():
+            verdicts[found.verdict] += 1
+            self._show(name, found)
+        if verdicts["bad"]:
+            self.stdout.write(f"{verdicts['bad']} of {verdicts.total()} checks failed.")
             sys.exit(1)
         self.stdout.write("Everything that a run needs is available.")
 
-    def _show(self, result: CheckResult) -> None:
-        verdict = f"{result.verdict:<4}"
+    def _show(self, name: str, found: Finding) -> None:
+        verdict = f"{found.verdict:<4}"
         if sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
-            verdict = f"\x1b[{COLOURS[result.verdict]}m{verdict}\x1b[0m"
-        self.stdout.write(f"  {verdict}  {result.name:<10} {result.what}")
-        if result.recovery:
-            self.stdout.write(f"        {'':<10} → {result.recovery}")
+            verdict = f"\x1b[{COLOURS[found.verdict]}m{verdict}\x1b[0m"
+        self.stdout.write(f"  {verdict}  {name:<10} {found.what}")
+        if found.recovery:
+            self.stdout.write(f"        {'':<10} → {found.recovery}")
         self.stdout.flush()
 
 
-def check_chromium() -> CheckResult:
+def _all_checks() -> Iterator[tuple[str, Finding]]:
+    try:
+        prepare_home()
+    except PoolingNotSet:
+        pass  # a check reports it
+    except StackError as problem:
+        yield "home", bad(str(problem))
+    yield from run_checks()
+    yield "chromium", check_chromium()
+
+
+def check_chromium() -> Finding:
     """Start the browser and check that it renders a page and runs its script."""
     try:
         found = find_chromium()
     except ChromiumMissing as missing:
-        return CheckResult("bad", "chromium", *_split_message(str(missing)))
+        return bad(*_split_message(str(missing)))
     driver = subprocess.run(
         [compute_driver_executable()[0], "--version"],
         env=browser_environment(),
@@ -86,21 +89,19 @@ def check_chromium() -> CheckResult:
     if driver.returncode != 0:
         what = f"Playwright's driver does not run: {driver.stderr.strip()[-200:]}"
         recovery = "Install the missing library (Debian: `apt-get install libatomic1`)."
-        return CheckResult("bad", "chromium", what, recovery)
+        return bad(what, recovery)
     began = time.monotonic()
     try:
         version, has_sandbox = asyncio.run(asyncio.wait_for(_render(found), PROOF_TIMEOUT_S))
     except (Error, OSError, TimeoutError, ValueError) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         recovery = "Run it by hand to see why, or set CONTINUITY_CHROMIUM to another."
-        return CheckResult(
-            "bad", "chromium", f"{found.path} does not render a page: {reason[0]}", recovery
-        )
+        return bad(f"{found.path} does not render a page: {reason[0]}", recovery)
     took = time.monotonic() - began
     what = f"{version}, {found.path}, rendered a page in {took:.1f} s"
     if has_sandbox:
-        return CheckResult("ok", "chromium", what)
-    return CheckResult("note", "chromium", f"{what}, without its sandbox", _sandbox_recovery())
+        return ok(what)
+    return note(f"{what}, without its sandbox", _sandbox_recovery())
 
 
 def _sandbox_recovery() -> str:

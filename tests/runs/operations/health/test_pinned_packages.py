@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runs.operations.health.checks import CheckResult, check_packages
+from runs.operations.health.checks import check_packages, note
 
 HASH = "    --hash=sha256:9362660c4a31150cf18e78cae2ce8aa1e929fc6c6739e69f6dd5dbea9c3edc82\n"
 
@@ -38,6 +38,4 @@ def test_a_package_that_differs_from_its_pin_is_reported(
 
 def test_without_pins_nothing_is_compared(tmp_path: Path, settings: Any) -> None:
     settings.BASE_DIR = tmp_path
-    assert check_packages() == CheckResult(
-        "note", "packages", "requirements.lock is missing, so nothing was compared"
-    )
+    assert check_packages() == note("requirements.lock is missing, so nothing was compared")
