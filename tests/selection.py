@@ -120,7 +120,7 @@ FAST = (
 # Tests that mostly wait for processes. They come first, so that one test worker runs them while the
 # others use the processors; at the end, all workers would wait at once.
 WAITING = (
-    "e2e/test_event_fanout.py",
+    "trials/event_fanout/*",
     "e2e/test_hosts_share_stack.py",
     "e2e/test_killed_stack_parts.py",
     "faults/*",

@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.benchmarks.rounds import ratio, report, spread
 from tests.services import DurablePostgresServer, free_port, redis_server, served
-from tests.support.runs.event_stream_readers import (
+from tests.trials.event_fanout.readers import (
     EventStreamReader,
     EventStreamReaders,
     raise_file_limit,

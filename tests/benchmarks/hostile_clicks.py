@@ -23,6 +23,7 @@ from typing import Any
 
 from runners.browser.pool.runtime import get_runtime
 from runners.invocation.event_loop import get_loop
+from tests.benchmarks.real_documents import real_documents
 from tests.support.browser.changing_page_clicks import (
     Clicker,
     Outcomes,
@@ -35,7 +36,6 @@ from tests.support.browser.changing_page_clicks import (
 from tests.support.browser.covering_frames import victim_server
 from tests.support.browser.moving_pages import HOSTILE
 from tests.support.browser.page_server import serve_pages
-from tests.support.browser.real_documents import real_documents
 from tests.support.extension.extension_browser import find_full_chromium
 
 CLICKS_ON_A_PAGE = 40  # at most; fewer if there are not that many for each hostile page
@@ -117,7 +117,7 @@ def clickers_of(browser: str) -> Clickers:
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    from tests.support.extension.extension_clicks import extension_clickers
+    from tests.benchmarks.extension_clicks import extension_clickers
 
     return extension_clickers
 

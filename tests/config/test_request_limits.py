@@ -20,12 +20,6 @@ from tests.support.rest.rest_server import run_server
 MEBIBYTE = 1024 * 1024
 
 
-@pytest.mark.parametrize("size", [65_537, 300_000])
-def test_headers_over_64_kib_are_refused(api: httpx.Client, size: int) -> None:
-    response = api.get("/api/v1/runs", headers={"X-Flood": "x" * size})
-    assert refusal(response, 431)["errorCode"] == "INVALID_PARAMETER"
-
-
 @pytest.mark.parametrize("http", ["httptools", "h11"])
 def test_every_server_refuses_large_headers(http: str) -> None:
     config = uvicorn.Config(

@@ -161,18 +161,6 @@ def test_a_stream_continues_after_a_run_ends(
         assert any(event["type"] == "run.succeeded" for event in stream)
 
 
-@pytest.mark.parametrize("suffix", ["", "/events", "/messages", "/stop", "/takeover", "/ticket"])
-def test_another_workspaces_task_is_not_found(
-    api: httpx.Client, client_with: MakeClient, suffix: str
-) -> None:
-    path = f"{TASKS}/{create_task(api)['taskId']}{suffix}"
-    other = client_with(workspace="elsewhere")
-    reads = suffix in ("", "/events")
-    body = {"content": "x"} if suffix == "/messages" else {}
-    answer = other.get(path) if reads else other.post(path, json=body)
-    assert refusal(answer, 404)["errorCode"] == "TASK_NOT_FOUND"
-
-
 def test_a_token_that_may_only_chat_can_start_the_agent_and_nothing_else(
     client_with: MakeClient,
 ) -> None:

@@ -52,27 +52,6 @@ def open_stream(
     return api.stream("GET", f"/api/v1/tasks/{task_id}/events", headers=headers)
 
 
-@pytest.mark.slow
-def test_readers_that_reconnect_get_thousands_of_events_in_order(
-    api: httpx.Client, make_task: Make
-) -> None:
-    task_id = make_task()
-    add_events(task_id, 3000)
-    received: list[int] = []
-    for _ in range(4):  # each reader disconnects before the end
-        with open_stream(api, task_id, after=len(received)) as response:
-            for seq in read_seqs(response):
-                received.append(seq)
-                if len(received) % 900 == 0:
-                    break
-                if len(received) == 3000:
-                    break
-    with open_stream(api, task_id, after=3000) as response:
-        append_events(task_id, [EVENT])
-        received.append(next(read_seqs(response)))
-    assert received == list(range(1, 3002))
-
-
 def test_a_stream_ends_when_its_token_is_revoked(
     api: httpx.Client, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runs.models import Run, Task
+from runs.models import Run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import SCHEMA
 from tests.support.agent.browsing_model import BrowsingModel, serve_catalogue
@@ -19,7 +19,6 @@ from tests.support.agent.goal_checks import GOAL, check_events, check_reached
 from tests.support.agent.model_server import ModelServer
 from tests.support.browser.page_server import PageServer
 from tests.support.rest.rest import json_of
-from tests.support.runs.task_socket import Frame, open_task_socket
 
 Background = Callable[[Callable[[], object]], Any]
 
@@ -88,38 +87,3 @@ def test_the_goal_runs_over_rest_and_its_streams_resume_after_the_last_seq(
     assert second_part[-1]["type"] == "run.succeeded"
     task = json_of(api.get(f"/api/v1/tasks/{task['taskId']}"))
     assert (task["status"], len(task["messages"])) == ("ongoing", 2)
-
-
-@pytest.mark.slow
-def test_the_goal_runs_over_the_websocket_of_a_task(
-    web: str,
-    token: str,
-    api: httpx.Client,
-    worker: WorkerProcess,
-    in_background: Background,
-    pages: PageServer,
-) -> None:
-    task_id = json_of(api.post("/api/v1/tasks", json={}), 201)["taskId"]
-    with open_task_socket(web, task_id, token=token) as task_socket:
-        sync = task_socket.receive_until(_is("snapshotSync"))[-1]["event"]["data"]
-        assert (sync["seq"], sync["state"]["status"]) == (0, "created")
-        message = {"type": "user_message", "content": GOAL, "outputSchema": SCHEMA}
-        task_socket.send({"v": 1, "type": "frontend_message", "id": "m-1", "message": message})
-        frames = task_socket.receive_until(lambda frame: frame["type"] == "ack")
-        ack = frames[-1]
-        work_thread = in_background(worker.work)
-        frames += task_socket.receive_until(
-            lambda frame: "event" in frame and is_waiting_for_user(frame["event"])
-        )
-    work_thread.join(60)
-    assert (ack["id"], ack["ok"]) == ("m-1", True)
-    event_frames = [frame for frame in frames if frame["type"] == "frontend_event"]
-    assert {(frame["v"], frame["taskId"]) for frame in event_frames} == {(1, task_id)}
-    run = Run.objects.get(id=ack["result"]["runId"])
-    check_reached(run, pages)
-    check_events([frame["event"] for frame in event_frames])
-    assert event_frames[-1]["event"]["seq"] == Task.objects.get(id=task_id).last_seq
-
-
-def _is(type_: str) -> Callable[[Frame], bool]:
-    return lambda frame: bool(frame.get("event", {}).get("type") == type_)

@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 
 from decisions.chat.services import chat
-from decisions.foundation.errors import Forbidden, ForbiddenUser, InvalidInput
+from decisions.foundation.errors import ForbiddenUser, InvalidInput
 from decisions.identity.principals import Principal
 from decisions.memory.objects import put_success_path
 from decisions.memory.outcomes import report_outcome
@@ -273,19 +273,6 @@ def test_a_credential_acts_only_for_its_users_and_refusals_are_audited(
         messages.add(raised.value.message)
     assert len(messages) == 1
     assert AuditEntry.objects.filter(action="access.refused", actor="token:bound").count() == 2
-
-
-def test_chat_requires_its_scope(principal: Principal) -> None:
-    reader = Principal(
-        "token:reader",
-        principal.tenant_id,
-        principal.workspace_id,
-        frozenset({"continuity:read"}),
-        "local",
-    )
-    call = {"user_id": "a", "message": "x", "idempotency_key": "k"}
-    with pytest.raises(Forbidden):
-        asyncio.run(chat(principal=reader, call=call))
 
 
 def test_an_old_failure_weighs_less(principal: Principal, send_chat: SendChat) -> None:

@@ -21,7 +21,6 @@ from runners.llm.base import (
     Message,
     Part,
     Price,
-    Restarted,
     ToolSpec,
 )
 from runners.llm.gateway import Gateway
@@ -233,25 +232,6 @@ def test_a_reply_over_the_token_limit_stops_with_length(
     assert final_part(receive_parts(settings)).stop == "length"
 
 
-def test_a_stream_that_was_cut_is_requested_once_more(
-    model: ModelServer, settings: LlmSettings
-) -> None:
-    model.script = [Turn("abcdefghij", cut_at=400), Turn("whole")]
-    parts = receive_parts(settings)
-    assert [type(part) for part in parts].count(Restarted) == 1
-    assert final_part(parts).content == "whole"
-
-
-@pytest.mark.parametrize("cleanly", [True, False])
-def test_a_stream_cut_twice_fails(model: ModelServer, settings: LlmSettings, cleanly: bool) -> None:
-    model.script = [Turn("abcdefghij", cut_at=300, cut_cleanly=cleanly)] * 3
-    with pytest.raises(ModelFailed) as raised:
-        receive_parts(settings)
-    assert raised.value.code == "LLM_STREAM_FAILED"
-    assert raised.value.retryable
-    assert len(model.requests) == 2
-
-
 def test_a_stream_with_invalid_json_is_requested_once_more(
     model: ModelServer, settings: LlmSettings
 ) -> None:
@@ -357,25 +337,6 @@ def test_a_redirect_is_not_followed(model: ModelServer, settings: LlmSettings) -
     with pytest.raises(ToolFailed):
         receive_parts(settings)
     assert all(request.path != "/elsewhere" for request in model.requests)
-
-
-def test_a_canceled_task_closes_the_connection_at_once(
-    model: ModelServer, settings: LlmSettings
-) -> None:
-    model.script = [Turn("abcdefgh", stall_at=10)]
-
-    async def cancel() -> None:
-        gateway = Gateway(settings)
-        chat = gateway.stream_chat(messages=HELLO, tools=TOOLS)
-        first_part = asyncio.ensure_future(anext(chat))
-        await asyncio.to_thread(model.wait_for, 1)
-        first_part.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await first_part
-        assert await asyncio.to_thread(model.requests[0].disconnected.wait, 60)
-        await gateway.close()
-
-    asyncio.run(cancel())
 
 
 def test_the_repr_of_settings_hides_the_key() -> None:

@@ -95,27 +95,6 @@ def test_without_a_model_a_run_is_accepted_and_ends_with_a_clear_error(
     assert "CONTINUITY_LLM_MODEL" in run.error["message"] + run.error["recovery"]
 
 
-def test_a_model_whose_stream_is_cut_twice_ends_the_run(
-    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
-) -> None:
-    model.script = [Turn("", [READ], cut_at=400)] * 2
-    run_id = submit_goal()
-    run = execute_run(run_id, worker)
-    assert (run.status, run.error["errorCode"]) == ("failed", "STEP_EXECUTION_FAILED")
-    assert run.error["details"]["causeCode"] == "LLM_STREAM_FAILED"
-    assert events(run_id, "toolUsed") == []
-    assert events(run_id, "structuredOutput")[0]["error"]["code"] == "LLM_STREAM_FAILED"
-
-
-def test_a_cut_answer_is_requested_again_and_readers_are_informed(
-    model: ModelServer, submit_goal: SubmitGoal, worker: WorkerProcess
-) -> None:
-    model.script = [Turn("Half of it", cut_at=500), Turn("All of it.")]
-    run_id = submit_goal()
-    assert execute_run(run_id, worker).result["answer"] == "All of it."
-    assert any(one.get("restarted") for one in events(run_id, "chatDelta"))
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -26,21 +26,6 @@ def test_an_async_submit_answers_202_with_the_handle_and_the_queue_position(
     assert json_of(api.get(response.headers["location"]))["runId"] == handle["runId"]
 
 
-@pytest.mark.usefixtures("background_worker")
-def test_a_sync_submit_returns_the_ended_run(api: httpx.Client) -> None:
-    run = json_of(api.post("/api/v1/runs", json=submission("ok", "ok", mode="sync")))
-    assert (run["status"], run["result"], run["mode"]) == ("succeeded", {"done": 2}, "sync")
-    assert run["deduplicated"] is False
-    assert len(run["artifactIds"]) == 1
-
-
-@pytest.mark.usefixtures("background_worker")
-def test_a_failed_run_is_answered_with_status_200(api: httpx.Client) -> None:
-    run = json_of(api.post("/api/v1/runs", json=submission("fail", mode="sync")))
-    assert (run["status"], run["result"]) == ("failed", None)
-    assert run["error"]["errorCode"] == "STEP_EXECUTION_FAILED"
-
-
 def test_a_repeated_key_answers_200_with_the_first_run(api: httpx.Client) -> None:
     call = submission(idempotencyKey="once")
     first, second = (api.post("/api/v1/runs", json=call) for _ in range(2))
@@ -56,55 +41,12 @@ def test_a_sync_submit_without_a_worker_returns_the_run_still_queued(api: httpx.
     assert run["queue"]["position"] == 1
 
 
-def test_a_run_has_the_fields_of_the_contract(
-    api: httpx.Client, make_run: Callable[..., Run]
-) -> None:
-    run = make_run(status="succeeded", result={"done": 1}, result_summary="1 done")
-    shown = json_of(api.get(f"/api/v1/runs/{run.id}"))
-    assert shown["result"] == {"done": 1}
-    assert shown["resultSummary"] == "1 done"
-    assert shown["updatedAt"] == int(run.updated_at.timestamp() * 1000)
-
-
-def test_a_list_is_filtered_counted_and_paged(
-    api: httpx.Client, make_run: Callable[..., Run]
-) -> None:
-    run_ids = [make_run(status=status).id for status in ("queued", "failed", "failed")]
-    failed = json_of(api.get("/api/v1/runs", params={"status": "failed", "limit": 1}))
-    assert [run["runId"] for run in failed["runs"]] == [run_ids[2]]
-    assert (failed["total"], failed["hasMore"]) == (2, True)
-    after = {"status": "failed", "cursor": failed["nextCursor"]}
-    rest = json_of(api.get("/api/v1/runs", params=after))
-    assert ([run["runId"] for run in rest["runs"]], rest["total"]) == ([run_ids[1]], 2)
-    other = json_of(api.get("/api/v1/runs", params={"templateId": "batch_extract_pages"}))
-    assert (other["runs"], other["total"], other["hasMore"]) == ([], 0, False)
-
-
 def test_a_page_past_the_end_is_empty_and_has_the_total(
     api: httpx.Client, make_run: Callable[..., Run]
 ) -> None:
     make_run()
     page = json_of(api.get("/api/v1/runs", params={"offset": 10}))
     assert (page["runs"], page["total"], page["hasMore"]) == ([], 1, False)
-
-
-def test_a_run_of_another_workspace_is_not_found_by_any_call(
-    client_with: Callable[..., httpx.Client], make_run: Callable[..., Run]
-) -> None:
-    foreign, run = client_with(workspace="elsewhere"), make_run()
-    for method, tail in (
-        ("GET", ""),
-        ("GET", "/events"),
-        ("GET", "/wait?waitMs=0"),
-        ("GET", "/artifacts"),
-        ("POST", "/cancel"),
-        ("POST", "/retry"),
-    ):
-        existing = refusal(foreign.request(method, f"/api/v1/runs/{run.id}{tail}"), 404)
-        missing = refusal(foreign.request(method, f"/api/v1/runs/run_missing{tail}"), 404)
-        assert existing["errorCode"] == "RUN_NOT_FOUND"
-        assert existing["message"].replace(run.id, "run_missing") == missing["message"]
-    assert json_of(foreign.get("/api/v1/runs"))["total"] == 0
 
 
 def test_a_wait_returns_when_the_run_ends(api: httpx.Client, submit: Callable[..., str]) -> None:
@@ -118,34 +60,6 @@ def test_a_wait_returns_when_the_run_ends(api: httpx.Client, submit: Callable[..
     timer.join()
 
 
-def test_a_wait_returns_the_unfinished_run_when_its_time_has_expired(
-    api: httpx.Client, submit: Callable[..., str]
-) -> None:
-    run = json_of(api.get(f"/api/v1/runs/{submit()}/wait", params={"waitMs": 50}))
-    assert run["status"] == "queued"
-
-
-def test_a_wait_returns_at_once_for_a_suspended_run(
-    api: httpx.Client, make_run: Callable[..., Run]
-) -> None:
-    run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
-    shown = json_of(api.get(f"/api/v1/runs/{run.id}/wait"))
-    assert shown["waitingFor"]["question"] == "?"
-
-
-def test_a_cancel_takes_effect_at_once_and_a_second_changes_nothing(
-    api: httpx.Client, submit: Callable[..., str]
-) -> None:
-    run_id = submit()
-    first = json_of(api.post(f"/api/v1/runs/{run_id}/cancel"))
-    assert first == {"success": True, "runId": run_id, "status": "canceled"}
-    before = json_of(api.get(f"/api/v1/runs/{run_id}"))
-    second = json_of(api.post(f"/api/v1/runs/{run_id}/cancel", json={}))
-    assert (second["success"], "already ended" in second["reason"]) == (False, True)
-    assert json_of(api.get(f"/api/v1/runs/{run_id}")) == before
-    assert before["error"]["actor"].startswith("token:tok_")
-
-
 def test_a_canceled_run_is_retried_once(api: httpx.Client, submit: Callable[..., str]) -> None:
     run_id = submit()
     api.post(f"/api/v1/runs/{run_id}/cancel")
@@ -154,13 +68,6 @@ def test_a_canceled_run_is_retried_once(api: httpx.Client, submit: Callable[...,
     assert (first.status_code, second.status_code) == (202, 200)
     assert first.json()["runId"] == second.json()["runId"]
     assert json_of(api.get(f"/api/v1/runs/{first.json()['runId']}"))["retryOf"] == run_id
-
-
-def test_a_run_that_has_not_ended_cannot_be_retried(
-    api: httpx.Client, submit: Callable[..., str]
-) -> None:
-    problem = refusal(api.post(f"/api/v1/runs/{submit()}/retry"), 409)
-    assert problem["errorCode"] == "CONFLICT"
 
 
 def test_an_answer_resumes_a_suspended_run(api: httpx.Client, make_run: Callable[..., Run]) -> None:
@@ -198,13 +105,6 @@ def test_artifacts_are_listed_after_their_run_has_expired(
     assert [artifact["artifactId"] for artifact in listed] == [artifact_id]
     Artifact.objects.all().delete()
     refusal(api.get(f"/api/v1/runs/{run.id}/artifacts"), 404)
-
-
-def test_templates_and_profile_show_what_the_caller_may_use(api: httpx.Client) -> None:
-    templates = json_of(api.get("/api/v1/templates"))["templates"]
-    assert "batch_extract_pages" in [template["templateId"] for template in templates]
-    profile = json_of(api.get("/api/v1/runtime/profile"))
-    assert (profile["trustLevel"], profile["isRemote"]) == ("local", False)
 
 
 def test_a_list_contains_no_run_of_another_workspace(

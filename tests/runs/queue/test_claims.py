@@ -281,15 +281,6 @@ def test_cancel_against_claim_leaves_one_winner(
         Slot.objects.update(run_id=None, worker_id=None, workspace_id=None)
 
 
-def test_a_claim_takes_few_queries(
-    make_run: MakeRun, worker: str, django_assert_max_num_queries: Callable[..., object]
-) -> None:
-    for _ in range(5):
-        make_run()
-    with django_assert_max_num_queries(12):  # type: ignore[attr-defined]
-        assert take(worker)
-
-
 @pytest.mark.slow
 @override_settings(MAX_CONCURRENT_RUNS=3)
 def test_a_workspace_with_many_runs_does_not_starve_another(make_run: MakeRun, worker: str) -> None:

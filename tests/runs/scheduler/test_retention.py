@@ -9,17 +9,14 @@ from types import SimpleNamespace
 import pytest
 from django.test import override_settings
 
-from decisions.audit.record import is_genuine
 from decisions.foundation.errors import RunNotFound
 from decisions.foundation.infra import staleness
 from decisions.identity.principals import Principal
-from decisions.models import AuditEntry
-from runs.models import Run, RunEvent, RunKey, RunStep
+from runs.models import Run
 from runs.queries.run_lists import list_runs
 from runs.queries.runs import get_run
 from runs.scheduler.queue_timeouts import QueueTimeouts, time_out_queued_run
 from runs.scheduler.retention import delete_old_runs, hide_runs
-from runs.submission.services import cancel_run
 from tests.support.runs.worker_rows import error_of, fresh, must_take
 
 MakeRun = Callable[..., Run]
@@ -28,18 +25,6 @@ Submit = Callable[..., str]
 
 def make_ended_run(make_run: MakeRun, **ago: int) -> Run:
     return make_run(status="succeeded", ended_at=datetime.now(UTC) - timedelta(**ago))
-
-
-def test_an_expired_run_is_not_found_by_the_api_before_the_scheduler_hides_it(
-    make_run: MakeRun, principal: Principal
-) -> None:
-    old, new = make_ended_run(make_run, minutes=31), make_ended_run(make_run, minutes=29)
-    assert [run["runId"] for run in list_runs(principal=principal)["runs"]] == [new.id]
-    assert list_runs(principal=principal)["total"] == 1
-    with pytest.raises(RunNotFound):
-        get_run(principal=principal, run_id=old.id)
-    with pytest.raises(RunNotFound):
-        cancel_run(principal=principal, run_id=old.id)
 
 
 def test_hiding_happens_once_and_keeps_the_row_for_the_admin(make_run: MakeRun) -> None:
@@ -58,21 +43,6 @@ def test_a_hidden_run_stays_hidden_when_the_clock_is_set_back(
     Run.objects.update(ended_at=datetime.now(UTC))
     with pytest.raises(RunNotFound):
         get_run(principal=principal, run_id=old.id)
-
-
-def test_after_its_retention_a_run_is_deleted_and_its_audit_events_are_kept(
-    submit: Submit, principal: Principal
-) -> None:
-    old, new = (submit(options={"idempotencyKey": key}) for key in ("a", "b"))
-    for run_id in (old, new):
-        cancel_run(principal=principal, run_id=run_id)
-    Run.objects.filter(id=old).update(ended_at=datetime.now(UTC) - timedelta(days=31))
-    assert (delete_old_runs(), delete_old_runs()) == (1, 0)
-    for model in (RunStep, RunEvent, RunKey):
-        assert {row.run_id for row in model._default_manager.all()} == {new}
-    entries = AuditEntry.objects.filter(resource_id=old)
-    assert entries.count() == 2
-    assert all(is_genuine(entry) for entry in entries)
 
 
 @override_settings(RUN_RETENTION_DAYS=0)
@@ -122,16 +92,6 @@ def test_a_list_counts_every_match_and_pages_through_ties(
         cursor, has_more = page["nextCursor"], page["hasMore"]
     assert listed == ids
     assert list_runs(principal=principal, offset=2**53 - 1)["runs"] == []
-
-
-def test_a_list_takes_as_many_statements_for_fifty_runs_as_for_one(
-    make_run: MakeRun, principal: Principal, django_assert_max_num_queries: Callable[..., object]
-) -> None:
-    for count in (1, 50):
-        while Run.objects.count() < count:
-            make_run()
-        with django_assert_max_num_queries(3):  # type: ignore[attr-defined]
-            assert len(list_runs(principal=principal)["runs"]) == count
 
 
 def test_a_hidden_run_is_kept_for_its_retention(make_run: MakeRun) -> None:

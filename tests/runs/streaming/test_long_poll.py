@@ -16,7 +16,6 @@ import pytest
 from django.db import OperationalError, connection
 from django.test import override_settings
 
-from decisions.foundation.errors import RunNotFound
 from decisions.identity.principals import Principal
 from runs.events import notify
 from runs.journal.writer import Ending, write
@@ -150,14 +149,6 @@ def test_a_wait_ends_when_the_run_is_suspended(
     assert (shown["waitingFor"]["type"], seconds < 2) == ("answer", True)
 
 
-def test_a_caller_cannot_wait_for_the_run_of_another(submit: Submit, outsider: Principal) -> None:
-    run_id = submit()
-    with pytest.raises(RunNotFound):
-        timed(wait_run(principal=outsider, run_id=run_id, wait_s=5))
-    with pytest.raises(RunNotFound):
-        timed(wait_events(principal=outsider, run_id=run_id, wait_s=5))
-
-
 def test_progress_is_reported_while_the_run_is_running(
     submit: Submit, principal: Principal
 ) -> None:
@@ -265,23 +256,6 @@ def test_a_hanging_redis_delays_commits_only_briefly(
         for _ in range(10):
             write_event(run_id)
         assert time.monotonic() - start_time < 3
-
-
-def test_a_sync_submit_answers_with_the_run_that_ended(principal: Principal) -> None:
-    call = {
-        "templateId": "test_stepwise",
-        "inputs": {"do": ["ok"]},
-        "options": {"mode": "sync", "timeoutMs": 20_000},
-    }
-
-    def work() -> None:
-        lease = must_take("w1")
-        write(lease, [], active_ms=1, ending=Ending(RunStatus.SUCCEEDED, result={"done": 1}))
-
-    thread = call_later(0.5, work)
-    run, _ = timed(submit_and_wait(principal=principal, call=call))
-    thread.join()
-    assert (run["status"], run["mode"], run["result"]) == ("succeeded", "sync", {"done": 1})
 
 
 def test_auto_mode_stops_waiting_and_returns_the_handle(

@@ -21,13 +21,13 @@ import pytest
 
 from tests.services import free_port
 from tests.support.installation.temporary_home import RunningCommand, TemporaryHome, temporary_home
-from tests.support.runs.event_stream_readers import (
+from tests.trials.event_fanout.readers import (
     EventStreamReader,
     EventStreamReaders,
     raise_file_limit,
 )
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 pytestmark = [pytest.mark.timeout(300)]
 LISTENERS = 1000
 POOL_FDS = 60  # files that the database threads keep open

@@ -1,0 +1,1 @@
+"""A thousand readers of event streams on one web process."""
