@@ -15,9 +15,10 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from decisions.foundation.validation.model_errors import first_error
 from runners.docker_runner.access import AccessControl, check_content, check_head
 from runners.docker_runner.catalogue import TOOLS, published
-from runners.docker_runner.envelope import Envelope, read_envelope, validation_message
+from runners.docker_runner.envelope import Envelope, read_envelope
 from runners.docker_runner.errors import (
     CommandInterrupted,
     RunnerDefect,
@@ -208,7 +209,7 @@ class RunnerApp:
         try:
             args = tool.arguments.model_validate(envelope.call.args)
         except ValidationError as error:
-            raise WrongArguments(f"{tool.name}: {validation_message(error)}") from None
+            raise WrongArguments(f"{tool.name}: {first_error(error, whole='the value')}") from None
         return await tool.function(args, env)
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from decisions.foundation.errors import BodyTooLarge, MalformedBody
 from decisions.foundation.validation.json_input import CALL_LIMIT, load_json
+from decisions.foundation.validation.model_errors import first_error
 from runners.docker_runner.refusals import InvalidRequest, RunnerBodyTooLarge
 
 MAX_BYTES = CALL_LIMIT
@@ -67,11 +68,4 @@ def read_envelope(raw: bytes) -> Envelope:
     except MalformedBody as error:
         raise InvalidRequest(error.message) from None
     except ValidationError as error:
-        raise InvalidRequest(validation_message(error)) from None
-
-
-def validation_message(error: ValidationError) -> str:
-    """Return the first validation error in one sentence, without the value."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    path = ".".join(map(str, first["loc"]))[:200] or "the value"
-    return f"{path}: {first['msg'].removeprefix('Value error, ')}"[:400]
+        raise InvalidRequest(first_error(error, whole="the value")) from None

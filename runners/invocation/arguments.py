@@ -17,6 +17,7 @@ from decisions.foundation.validation.json_schema import (
     first_errors,
     schema_of,
 )
+from decisions.foundation.validation.model_errors import first_error
 from runners.actions.catalogue import UPLOAD
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import get_tool
@@ -86,9 +87,7 @@ def _is_policy(tool: Tool, validator: Draft202012Validator, args: Mapping[str, A
 
 
 def _refusal(tool: Tool, error: ValidationError) -> BadArguments | InvalidInput:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    path = ".".join(map(str, first["loc"])) or "the arguments"
-    message = f"{path}: {first['msg'].removeprefix('Value error, ')}"[:300]
+    message = first_error(error)
     if tool.kind == "workspace":
         return BadArguments(message, hint=_hint())
     return InvalidInput(message)

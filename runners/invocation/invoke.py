@@ -21,6 +21,7 @@ from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.trace_context import child_span
 from decisions.foundation.security.logs import hiding
 from decisions.foundation.security.masking import Masker, WholeSecrets
+from decisions.foundation.validation.model_errors import first_error
 from runners import metrics
 from runners.errors import InvalidTarget, ToolFailed, ToolTimeout
 from runners.gateway.request import RunnerCallContext, RunnerTarget, Update
@@ -59,7 +60,7 @@ async def _invoke_local(call: ToolCall, ctx: ToolContext) -> ToolResult:
         args = tool.input_model.model_validate(dict(call.args))
     except ValidationError as error:
         wrong = BadArguments if tool.kind == "workspace" else InvalidTarget
-        return _failed(wrong(_first(error)))
+        return _failed(wrong(first_error(error)))
     try:
         if tool.opens_browser and ctx.browser is not None:
             with contextlib.suppress(TimeoutError):  # _execute reports that no time is left
@@ -161,8 +162,3 @@ def _timed_out(tool: Tool, message: str, *, effect: str) -> ToolFailed:
 
 def _failed(failed: ToolFailed | Refused) -> ToolResult:
     return ToolResult(ok=False, error=failed.as_dict())
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:300]

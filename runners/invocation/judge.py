@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from decisions.foundation.validation.model_errors import first_error
 from runners.actions.catalogue import ACTIONS
 from runners.actions.judged import (
     CLICK_ELEMENT,
@@ -36,9 +37,7 @@ def request_for(tool: str, args: Mapping[str, Any]) -> JudgeRequest | None:
             checked = ACTIONS[tool].parameters.model_validate(dict(args))
             return judge_request(tool, checked.model_dump(mode="json", by_alias=True))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidTarget(f"{where}: {first['msg']}"[:300], details={"effect": "none"}) from None
+        raise InvalidTarget(first_error(error), details={"effect": "none"}) from None
     return None
 
 

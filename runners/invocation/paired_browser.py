@@ -17,6 +17,7 @@ from pydantic import Field, ValidationError
 from artifacts.browser_files import ResultUpload, open_result_upload, share_file, take_result
 from decisions.foundation.errors import Refused
 from decisions.foundation.infra.ids import new_id
+from decisions.foundation.validation.model_errors import first_error
 from decisions.foundation.validation.storable import storable
 from runners.actions import errors as failures
 from runners.actions.catalogue import (
@@ -218,9 +219,7 @@ def _checked(action: Action, args: Mapping[str, Any], ctx: ToolContext) -> dict[
     try:
         model = action.parameters.model_validate(dict(args))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidTarget(f"{where}: {first['msg']}"[:300]) from None
+        raise InvalidTarget(first_error(error)) from None
     if isinstance(model, TaskStart) and model.url is not None:
         model = model.model_copy(update={"url": page_to_open(model.url, ctx.trust)})
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -326,9 +325,7 @@ async def _output(
     try:
         result = action.result.model_validate({**fields, "warnings": warnings})
     except ValidationError as wrong:
-        first = wrong.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _other_form(action, f"{where}: {first['msg']}") from None
+        raise _other_form(action, first_error(wrong)) from None
     return result.as_output()
 
 

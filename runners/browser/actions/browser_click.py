@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import CLICK
 from runners.actions.errors import CdpUnavailable
 from runners.actions.parameters import BrowserClick, ClickStrategy
@@ -18,8 +15,8 @@ from runners.browser.tabs.task_tab import task_tab
 from runners.tools.base import ToolContext
 
 
-@action(CLICK, kind="browser")
-async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, Any]:
+@action(CLICK)
+async def browser_click(args: BrowserClick, ctx: ToolContext) -> Clicked:
     """Click an element of the task's page once, by its clickId or XPath; or click a point of
     the last screenshot by x and y.
 
@@ -39,7 +36,7 @@ async def browser_click(args: BrowserClick, ctx: ToolContext) -> Mapping[str, An
             dialog=args.dialog,
         )
     strategy: ClickStrategy = "cdp_mouse" if sent.is_real else "dom_click"
-    return Clicked(strategy=strategy, downloads=sent.downloads, warnings=sent.warnings).as_output()
+    return Clicked(strategy=strategy, downloads=sent.downloads, warnings=sent.warnings)
 
 
 async def _click(

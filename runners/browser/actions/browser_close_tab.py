@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import CLOSE_TAB
 from runners.actions.parameters import BrowserCloseTab
 from runners.actions.registration import action
@@ -14,8 +11,8 @@ from runners.errors import InvalidTarget
 from runners.tools.base import ToolContext
 
 
-@action(CLOSE_TAB, kind="browser")
-async def browser_close_tab(args: BrowserCloseTab, ctx: ToolContext) -> Mapping[str, Any]:
+@action(CLOSE_TAB)
+async def browser_close_tab(args: BrowserCloseTab, ctx: ToolContext) -> TabClosed:
     """Close one of several tabs of the task, and return the tab that is current then. The only tab
     is closed by task_stop.
     """
@@ -29,4 +26,4 @@ async def browser_close_tab(args: BrowserCloseTab, ctx: ToolContext) -> Mapping[
     current = tabs.current
     return TabClosed(
         tabId=current.tab_id, url=ctx.mask(current.tab.page.url), title=await title_of(current, ctx)
-    ).as_output()
+    )

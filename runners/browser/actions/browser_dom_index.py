@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import DOM_INDEX
 from runners.actions.parameters import BrowserDomIndex
 from runners.actions.registration import action
@@ -14,8 +11,8 @@ from runners.browser.tabs.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext
 
 
-@action(DOM_INDEX, kind="browser")
-async def browser_dom_index(args: BrowserDomIndex, ctx: ToolContext) -> Mapping[str, Any]:
+@action(DOM_INDEX)
+async def browser_dom_index(args: BrowserDomIndex, ctx: ToolContext) -> DomIndex:
     """List the elements of the task's page that can be clicked or filled now, each with its clickId
     for browser_click and browser_type; including frames of the same origin and shadow roots.
     Hidden, disabled and covered elements are omitted. An element keeps its clickId while it exists,
@@ -26,4 +23,4 @@ async def browser_dom_index(args: BrowserDomIndex, ctx: ToolContext) -> Mapping[
             task, ctx, mode="mark", scope=args.scope, attribute=args.assign_attr
         )
         check_page_address(task.tab.page.url, ctx)
-        return DomIndex.model_validate({"elements": elements, "warnings": warnings}).as_output()
+        return DomIndex.model_validate({"elements": elements, "warnings": warnings})

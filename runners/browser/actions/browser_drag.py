@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import DRAG
 from runners.actions.parameters import BrowserDrag
 from runners.actions.registration import action
@@ -16,8 +13,8 @@ from runners.browser.tabs.task_tab import task_tab
 from runners.tools.base import ToolContext
 
 
-@action(DRAG, kind="browser")
-async def browser_drag(args: BrowserDrag, ctx: ToolContext) -> Mapping[str, Any]:
+@action(DRAG)
+async def browser_drag(args: BrowserDrag, ctx: ToolContext) -> Dragged:
     """Drag an element (clickId or xpath) of the task's page onto another (toClickId or toXpath), or
     by dx and dy pixels, and drop it. `warnings` say if the page did not accept it.
     """
@@ -30,4 +27,4 @@ async def browser_drag(args: BrowserDrag, ctx: ToolContext) -> Mapping[str, Any]
             task, ctx, lambda interactor: drag(interactor, source, to), may_download=False
         )
     strategy: MouseStrategy = "cdp_mouse" if sent.is_real else "dom_events"
-    return Dragged(strategy=strategy, warnings=sent.warnings).as_output()
+    return Dragged(strategy=strategy, warnings=sent.warnings)

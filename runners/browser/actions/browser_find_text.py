@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import FIND_TEXT
 from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserFindText
 from runners.actions.registration import action
@@ -14,8 +11,8 @@ from runners.browser.tabs.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext
 
 
-@action(FIND_TEXT, kind="browser")
-async def browser_find_text(args: BrowserFindText, ctx: ToolContext) -> Mapping[str, Any]:
+@action(FIND_TEXT)
+async def browser_find_text(args: BrowserFindText, ctx: ToolContext) -> TextFound:
     """Find visible text on the task's whole page. Returns the number of matches and the first 20,
     each with the text around it, its screen, and the clickId of the nearest usable element.
     """
@@ -24,4 +21,4 @@ async def browser_find_text(args: BrowserFindText, ctx: ToolContext) -> Mapping[
         answer = await run_in_all_roots(task, ctx, "findText", lambda: given)
         check_page_address(task.tab.page.url, ctx)
     found = {"total": answer["total"], "matches": answer["matches"]}
-    return TextFound.model_validate(found).as_output()
+    return TextFound.model_validate(found)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import GET_HTML
 from runners.actions.parameters import BrowserGetHtml
 from runners.actions.registration import action
 from runners.actions.results import HtmlSaved
 from runners.actions.uploaded_files import MAX_BYTES
-from runners.browser.errors import ContextLost
+from runners.browser.input.locator import require_found
+from runners.browser.parameters import ElementReference
 from runners.browser.tabs.artifacts import store_artifact, too_large
 from runners.browser.tabs.run_tab import RESERVE_SECONDS
 from runners.browser.tabs.task_tab import TaskTab, check_page_address, task_tab
-from runners.errors import ElementNotFound, InvalidTarget, NavigationTimeout
 from runners.tools.base import ToolContext
 
-MAX_DOCUMENTS = 3
 
-
-@action(GET_HTML, kind="browser")
-async def browser_get_html(args: BrowserGetHtml, ctx: ToolContext) -> Mapping[str, Any]:
+@action(GET_HTML)
+async def browser_get_html(args: BrowserGetHtml, ctx: ToolContext) -> HtmlSaved:
     """Save the current markup of the task's page, or of the first element that an XPath matches, as
     an artifact. It includes open shadow roots. The values of secret fields are masked.
     """
@@ -32,27 +27,16 @@ async def browser_get_html(args: BrowserGetHtml, ctx: ToolContext) -> Mapping[st
         artifact_id = await store_artifact(
             ctx, markup.encode(), name="page.html", mime_type="text/html", kind="file"
         )
-        return HtmlSaved(artifactId=artifact_id, url=url).as_output()
+        return HtmlSaved(artifactId=artifact_id, url=url)
 
 
 async def _markup(task: TaskTab, xpath: str | None, ctx: ToolContext) -> str:
-    for _ in range(MAX_DOCUMENTS):
-        seconds = max(0.1, ctx.seconds_left() - RESERVE_SECONDS)
-        try:
-            markup_args = {"xpath": xpath, "maxLength": MAX_BYTES}
-            answer = await task.tab.run_command("markup", markup_args, seconds=seconds)
-        except ContextLost:
-            continue
-        if answer.get("problem") == "bad_xpath":
-            raise InvalidTarget(f"xpath: {xpath} is not a valid XPath of elements.")
-        if "problem" in answer:
-            raise ElementNotFound(
-                f"No element on the page matches the XPath {xpath}.",
-                details={"reason": answer["problem"], "xpath": xpath, "url": task.tab.page.url},
-            )
-        if "length" in answer:
-            raise too_large("page.html", answer["length"])
-        return str(answer["html"])
-    raise NavigationTimeout(
-        "The page keeps navigating to other documents.", details={"url": task.tab.page.url}
+    answer = await task.tab.run_in_documents(
+        "markup",
+        lambda: {"xpath": xpath, "maxLength": MAX_BYTES},
+        lambda: max(0.1, ctx.seconds_left() - RESERVE_SECONDS),
     )
+    require_found(answer, ElementReference(xpath=xpath), task.tab.page.url)
+    if "length" in answer:
+        raise too_large("page.html", answer["length"])
+    return str(answer["html"])

@@ -31,8 +31,8 @@ _SHOWN = frozenset({"Page.frameNavigated", "Page.navigatedWithinDocument"})
 _ENDED = "Page.frameStoppedLoading"
 
 
-@action(GO_BACK, kind="browser")
-async def browser_go_back(args: BrowserGoBack, ctx: ToolContext) -> Mapping[str, Any]:
+@action(GO_BACK)
+async def browser_go_back(args: BrowserGoBack, ctx: ToolContext) -> WentBack:
     """Go back to the page, or the page's state, that the tab showed before. Fails with
     INVALID_PARAMETER if there is none.
     """
@@ -48,7 +48,7 @@ async def browser_go_back(args: BrowserGoBack, ctx: ToolContext) -> Mapping[str,
         url = task.tab.page.url
         check_page_address(url, ctx)
         warnings += page_notices(task, ctx)
-    return WentBack(url=url, title=title or None, warnings=warnings).as_output()
+    return WentBack(url=url, title=title or None, warnings=warnings)
 
 
 async def _go_back(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import HOVER
 from runners.actions.parameters import BrowserHover
 from runners.actions.registration import action
@@ -16,8 +13,8 @@ from runners.browser.tabs.task_tab import task_tab
 from runners.tools.base import ToolContext
 
 
-@action(HOVER, kind="browser")
-async def browser_hover(args: BrowserHover, ctx: ToolContext) -> Mapping[str, Any]:
+@action(HOVER)
+async def browser_hover(args: BrowserHover, ctx: ToolContext) -> Hovered:
     """Move the mouse over an element of the task's page, for menus and hints that appear then."""
     target = ElementReference.of(args)
     async with task_tab(ctx, args.tab_id) as task:
@@ -25,4 +22,4 @@ async def browser_hover(args: BrowserHover, ctx: ToolContext) -> Mapping[str, An
             task, ctx, lambda interactor: hover(interactor, target), may_download=False
         )
     strategy: MouseStrategy = "cdp_mouse" if sent.is_real else "dom_events"
-    return Hovered(strategy=strategy, warnings=sent.warnings).as_output()
+    return Hovered(strategy=strategy, warnings=sent.warnings)

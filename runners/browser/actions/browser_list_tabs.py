@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 from runners.actions.catalogue import LIST_TABS
 from runners.actions.errors import TaskTabClosed
@@ -15,8 +13,8 @@ from runners.browser.tabs.task_tab import task_tabs, title_of
 from runners.tools.base import ToolContext
 
 
-@action(LIST_TABS, kind="browser")
-async def browser_list_tabs(args: BrowserListTabs, ctx: ToolContext) -> Mapping[str, Any]:
+@action(LIST_TABS)
+async def browser_list_tabs(args: BrowserListTabs, ctx: ToolContext) -> TabList:
     """List the task's tabs: the one that task_start opened, and those that its pages opened."""
     tabs = task_tabs(ctx.browser)
     if tabs is None or not tabs.open:
@@ -32,4 +30,4 @@ async def browser_list_tabs(args: BrowserListTabs, ctx: ToolContext) -> Mapping[
         )
         for task, title in zip(found, titles, strict=True)
     ]
-    return TabList(tabs=listed).as_output()
+    return TabList(tabs=listed)

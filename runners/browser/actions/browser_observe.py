@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import OBSERVE
 from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserObserve
 from runners.actions.registration import action
@@ -17,8 +14,8 @@ from runners.tools.base import ToolContext
 PARSE_MS, IDLE_MS = 3_000, 2_000  # how long a page that is still loading or changing is waited for
 
 
-@action(OBSERVE, kind="browser")
-async def browser_observe(args: BrowserObserve, ctx: ToolContext) -> Mapping[str, Any]:
+@action(OBSERVE)
+async def browser_observe(args: BrowserObserve, ctx: ToolContext) -> PageObservation:
     """Return what the task's page shows, in the order of the page: headings, texts, and a line for
     each usable element, such as `[18] input email "Mail" = "" required`. The number is the clickId
     for browser_click and browser_type; a star marks elements that are new since the last
@@ -47,7 +44,7 @@ async def browser_observe(args: BrowserObserve, ctx: ToolContext) -> Mapping[str
             elements=page["elements"],
             cut=OmittedLines(next=excerpt.next, left=excerpt.left) if excerpt.next else None,
             **masked,
-        ).as_output()
+        )
 
 
 def _text(excerpt: Excerpt, behind: int) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import PRESS_KEY
 from runners.actions.parameters import BrowserPressKey
 from runners.actions.registration import action
@@ -16,8 +13,8 @@ from runners.browser.tabs.task_tab import task_tab
 from runners.tools.base import ToolContext
 
 
-@action(PRESS_KEY, kind="browser")
-async def browser_press_key(args: BrowserPressKey, ctx: ToolContext) -> Mapping[str, Any]:
+@action(PRESS_KEY)
+async def browser_press_key(args: BrowserPressKey, ctx: ToolContext) -> KeyPressed:
     """Press a key on the task's page, in an element (clickId or xpath) or where the focus is. Enter
     may submit a form. To write text, use browser_type.
     """
@@ -37,4 +34,4 @@ async def browser_press_key(args: BrowserPressKey, ctx: ToolContext) -> Mapping[
         focus=ctx.mask(sent.result),
         downloads=sent.downloads,
         warnings=sent.warnings,
-    ).as_output()
+    )

@@ -28,10 +28,10 @@ class WholeText(ExtractOptions):
 WHOLE_TEXT = WholeText.model_validate({"pageInfo": False})
 
 
-@action(READABILITY, kind="browser")
+@action(READABILITY)
 async def browser_readability_extract(
     args: BrowserReadabilityExtract, ctx: ToolContext
-) -> Mapping[str, Any]:
+) -> PageText:
     """Return the text of the task's page as markdown, without menus, footers and cookie bars. Text
     of 262144 bytes or more is only stored as an artifact, and `truncated` is true; above 2097152
     bytes the action fails with READABILITY_TOO_LARGE.
@@ -49,12 +49,12 @@ async def browser_readability_extract(
             warnings=page["warnings"],
         )
         if is_inline(TEXT_LIMIT_BYTES + 1 if is_truncated else len(data)):
-            return result.model_copy(update={"markdown": markdown}).as_output()
+            return result.model_copy(update={"markdown": markdown})
         artifact_id = await store_artifact(
             ctx, data, name="page.md", mime_type="text/markdown", kind="file"
         )
         stored = {"artifact_id": artifact_id, "truncated": True}
-        return result.model_copy(update=stored).as_output()
+        return result.model_copy(update=stored)
 
 
 def markdown_of(sections: Iterable[Mapping[str, Any]]) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from runners.actions.catalogue import SCREENSHOT
 from runners.actions.parameters import BrowserScreenshot
@@ -26,8 +24,8 @@ _SOF_MARKERS = frozenset(
 )  # the JPEG segments that contain width and height
 
 
-@action(SCREENSHOT, kind="browser")
-async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mapping[str, Any]:
+@action(SCREENSHOT)
+async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> ScreenshotTaken:
     """Store a screenshot of the visible part of the task's page, or of the whole page, as a JPEG
     artifact. The values of secret fields are covered. With `numbers`, the clickIds of the last
     observation are drawn on it; browser_click takes x and y in its pixels. Such a picture is for a
@@ -62,7 +60,7 @@ async def browser_screenshot(args: BrowserScreenshot, ctx: ToolContext) -> Mappi
         )
         return ScreenshotTaken(
             artifactId=artifact_id, url=url, width=width, height=height_px, warnings=warnings
-        ).as_output()
+        )
 
 
 async def _clip(

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from runners.actions.catalogue import SCROLL
 from runners.actions.parameters import BrowserScroll
 from runners.actions.registration import action
 from runners.actions.results import Scrolled
-from runners.browser.errors import ContextLost
-from runners.browser.input.references import require_found
+from runners.browser.input.locator import require_found
 from runners.browser.parameters import ElementReference
 from runners.browser.tabs.run_tab import RESERVE_SECONDS
 from runners.browser.tabs.task_tab import TaskTab, check_page_address, task_tab
-from runners.errors import NavigationTimeout
 from runners.tools.base import ToolContext
 
-MAX_DOCUMENTS = 3
 SETTLE_SECONDS = 2.5  # of the action's time, for the page's answer after the last movement
 _STOPPED = {
     "screens": "The scrolling ended after {screens} screens; there is more below.",
@@ -26,8 +22,8 @@ _STOPPED = {
 }
 
 
-@action(SCROLL, kind="browser")
-async def browser_scroll(args: BrowserScroll, ctx: ToolContext) -> Mapping[str, Any]:
+@action(SCROLL)
+async def browser_scroll(args: BrowserScroll, ctx: ToolContext) -> Scrolled:
     """Scroll the task's page: by `screens`, `to` an end, or `untilNothingNew`. An element (clickId
     or xpath) alone is scrolled into view; with one of these, the list around it is scrolled.
     """
@@ -36,28 +32,26 @@ async def browser_scroll(args: BrowserScroll, ctx: ToolContext) -> Mapping[str, 
         check_page_address(task.tab.page.url, ctx)
     stopped = answer.pop("stopped", "")
     warnings = [_STOPPED[stopped].format(screens=answer["screens"])] if stopped else []
-    return Scrolled.model_validate({**answer, "warnings": warnings}).as_output()
+    return Scrolled.model_validate({**answer, "warnings": warnings})
 
 
 async def _scroll(task: TaskTab, args: BrowserScroll, ctx: ToolContext) -> dict[str, Any]:
     target = ElementReference.of(args)
     has_target = args.click_id is not None or args.xpath is not None
-    for _ in range(MAX_DOCUMENTS):
-        seconds = max(0.1, ctx.seconds_left() - RESERVE_SECONDS)
-        request = {
+
+    def seconds_left() -> float:
+        return max(0.1, ctx.seconds_left() - RESERVE_SECONDS)
+
+    def request() -> dict[str, Any]:
+        return {
             "locator": target.model_dump() if has_target else None,
             "screens": args.screens,
             "to": args.to,
             "untilNothingNew": args.until_nothing_new,
             "maxScreens": args.max_screens,
-            "timeoutMs": round(max(0.1, seconds - SETTLE_SECONDS) * 1000),
+            "timeoutMs": round(max(0.1, seconds_left() - SETTLE_SECONDS) * 1000),
         }
-        try:
-            answer = await task.tab.run_command("scroll", request, seconds=seconds)
-        except ContextLost:
-            continue
-        require_found(answer, target, task.tab.page.url)
-        return answer
-    raise NavigationTimeout(
-        "The page keeps navigating to other documents.", details={"url": task.tab.page.url}
-    )
+
+    answer = await task.tab.run_in_documents("scroll", request, seconds_left)
+    require_found(answer, target, task.tab.page.url)
+    return answer

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import SELECT
 from runners.actions.parameters import BrowserSelect
 from runners.actions.registration import action
@@ -16,8 +13,8 @@ from runners.browser.tabs.task_tab import task_tab
 from runners.tools.base import ToolContext
 
 
-@action(SELECT, kind="browser")
-async def browser_select(args: BrowserSelect, ctx: ToolContext) -> Mapping[str, Any]:
+@action(SELECT)
+async def browser_select(args: BrowserSelect, ctx: ToolContext) -> OptionsSelected:
     """Select options of a <select>, by label or value; nothing is selected unless all exist. The
     error lists the options. Returns the labels that are selected afterwards.
     """
@@ -30,6 +27,4 @@ async def browser_select(args: BrowserSelect, ctx: ToolContext) -> Mapping[str, 
             is_real=False,
             dialog=args.dialog,
         )
-    return OptionsSelected(
-        selected=sent.result, downloads=sent.downloads, warnings=sent.warnings
-    ).as_output()
+    return OptionsSelected(selected=sent.result, downloads=sent.downloads, warnings=sent.warnings)

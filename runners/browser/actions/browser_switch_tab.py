@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import SWITCH_TAB
 from runners.actions.parameters import BrowserSwitchTab
 from runners.actions.registration import action
@@ -13,8 +10,8 @@ from runners.browser.tabs.task_tab import page_notices, task_tab, title_of
 from runners.tools.base import ToolContext
 
 
-@action(SWITCH_TAB, kind="browser")
-async def browser_switch_tab(args: BrowserSwitchTab, ctx: ToolContext) -> Mapping[str, Any]:
+@action(SWITCH_TAB)
+async def browser_switch_tab(args: BrowserSwitchTab, ctx: ToolContext) -> TabShown:
     """Show another tab of the task, such as one that a page opened. Every action works on the tab
     of its tabId; a person who watches sees the one that was used last.
     """
@@ -24,4 +21,4 @@ async def browser_switch_tab(args: BrowserSwitchTab, ctx: ToolContext) -> Mappin
             url=ctx.mask(task.tab.page.url),
             title=await title_of(task, ctx),
             warnings=page_notices(task, ctx),
-        ).as_output()
+        )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import TYPE
 from runners.actions.judged import FIELD_LOCATE_MS
 from runners.actions.parameters import BrowserType, TypeStrategy
@@ -27,8 +24,8 @@ NO_EFFECT = (
 BY_SCRIPT = frozenset({"choice", "set"})  # options, dates, sliders: their keys are not uniform
 
 
-@action(TYPE, kind="browser")
-async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]:
+@action(TYPE)
+async def browser_type(args: BrowserType, ctx: ToolContext) -> Typed:
     """Replace the text of a field of the task's page, by its clickId or XPath, or without both in
     the field that has the focus; with `submit`, press Enter there.
 
@@ -61,7 +58,7 @@ async def browser_type(args: BrowserType, ctx: ToolContext) -> Mapping[str, Any]
         )
     by_keys = sent.is_real and sent.result not in BY_SCRIPT
     strategy: TypeStrategy = "cdp_key" if by_keys else "dom_input"
-    return Typed(strategy=strategy, downloads=sent.downloads, warnings=sent.warnings).as_output()
+    return Typed(strategy=strategy, downloads=sent.downloads, warnings=sent.warnings)
 
 
 async def _submit(interactor: Interactor, field: LocatedElement, text: str) -> list[str]:

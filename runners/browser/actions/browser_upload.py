@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from runners.actions.catalogue import UPLOAD
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 CHOOSER_SECONDS = 2.0  # until the page asks for files after the click
 
 
-@action(UPLOAD, kind="browser")
-async def browser_upload(args: BrowserUpload, ctx: ToolContext) -> Mapping[str, Any]:
+@action(UPLOAD)
+async def browser_upload(args: BrowserUpload, ctx: ToolContext) -> FilesUploaded:
     """Choose files in a file field of the task's page: click the field, its label or the button
     that asks for files, by clickId or XPath, and answer with `files`: artifacts, or files of the
     project, up to 25 MB together. It submits no form. When it fails, details.effect says whether
@@ -58,7 +58,7 @@ async def browser_upload(args: BrowserUpload, ctx: ToolContext) -> Mapping[str, 
         finally:
             task.tab.page.remove_listener("filechooser", on_chooser)
     names = [UploadedName(fileName=file["name"], bytes=len(file["buffer"])) for file in files]
-    return FilesUploaded(files=names, downloads=sent.downloads, warnings=sent.warnings).as_output()
+    return FilesUploaded(files=names, downloads=sent.downloads, warnings=sent.warnings)
 
 
 async def _choose(

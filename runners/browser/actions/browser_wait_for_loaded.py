@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from runners.actions.catalogue import WAIT_FOR_LOADED
 from runners.actions.parameters import BrowserWaitForLoaded
@@ -20,10 +18,8 @@ ERROR_PAGE = "chrome-error:"
 NOT_OPENED = "The requested page could not be opened; the browser shows an error page instead."
 
 
-@action(WAIT_FOR_LOADED, kind="browser")
-async def browser_wait_for_loaded(
-    args: BrowserWaitForLoaded, ctx: ToolContext
-) -> Mapping[str, Any]:
+@action(WAIT_FOR_LOADED)
+async def browser_wait_for_loaded(args: BrowserWaitForLoaded, ctx: ToolContext) -> PageLoaded:
     """Wait until the task's page has loaded, with its images and styles, including a page to which
     the last click or key navigates, and until its downloads have finished. Fails with
     NAVIGATION_TIMEOUT after `timeoutMs`.
@@ -38,4 +34,4 @@ async def browser_wait_for_loaded(
         warnings += page_notices(task, ctx)
         if task.tab.page.url.startswith(ERROR_PAGE):
             warnings.append(NOT_OPENED)
-    return PageLoaded(downloads=downloads, warnings=warnings).as_output()
+    return PageLoaded(downloads=downloads, warnings=warnings)

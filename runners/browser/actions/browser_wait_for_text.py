@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from runners.actions.catalogue import WAIT_FOR_TEXT
@@ -19,8 +18,8 @@ from runners.tools.base import ToolContext
 ANSWER_SECONDS = 1.0  # of the action's time, for the page's answer after the waiting
 
 
-@action(WAIT_FOR_TEXT, kind="browser")
-async def browser_wait_for_text(args: BrowserWaitForText, ctx: ToolContext) -> Mapping[str, Any]:
+@action(WAIT_FOR_TEXT)
+async def browser_wait_for_text(args: BrowserWaitForText, ctx: ToolContext) -> TextAwaited:
     """Wait until a visible text appears on the task's page or a page to which it navigates, or with
     `gone` until it disappears. Fails with NAVIGATION_TIMEOUT after `timeoutMs`.
     """
@@ -44,4 +43,4 @@ async def browser_wait_for_text(args: BrowserWaitForText, ctx: ToolContext) -> M
             )
         warnings = page_notices(task, ctx)
     gone = True if args.gone else None
-    return TextAwaited(found=not args.gone, gone=gone, warnings=warnings).as_output()
+    return TextAwaited(found=not args.gone, gone=gone, warnings=warnings)

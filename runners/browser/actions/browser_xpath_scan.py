@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import XPATH_SCAN
 from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserXpathScan
 from runners.actions.registration import action
@@ -14,8 +11,8 @@ from runners.browser.tabs.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext
 
 
-@action(XPATH_SCAN, kind="browser")
-async def browser_xpath_scan(args: BrowserXpathScan, ctx: ToolContext) -> Mapping[str, Any]:
+@action(XPATH_SCAN)
+async def browser_xpath_scan(args: BrowserXpathScan, ctx: ToolContext) -> XpathScan:
     """List the elements of the task's page that can be clicked or filled now, each with its XPath,
     for pages that keep replacing their elements. Nothing is written to the page. On other pages,
     prefer browser_dom_index.
@@ -25,4 +22,4 @@ async def browser_xpath_scan(args: BrowserXpathScan, ctx: ToolContext) -> Mappin
             task, ctx, mode="scan", scope=args.scope, attribute=CLICK_ATTRIBUTE
         )
         check_page_address(task.tab.page.url, ctx)
-        return XpathScan.model_validate({"elements": elements, "warnings": warnings}).as_output()
+        return XpathScan.model_validate({"elements": elements, "warnings": warnings})

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import TASK_START
 from runners.actions.errors import TaskTabClosed
 from runners.actions.own_pages import page_to_open
@@ -34,8 +31,8 @@ from runners.tools.base import ToolContext
 WINDOW_SECONDS = 5.0
 
 
-@action(TASK_START, kind="browser", opens_browser=True)
-async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
+@action(TASK_START, opens_browser=True)
+async def task_start(args: TaskStart, ctx: ToolContext) -> TaskStarted:
     """Open the task's own tab (a task: the work in one browser session), in the background, on
     `url` or an empty page, and wait until it is parsed. All other actions work only on this
     tab, by the returned tabId. Also use it to navigate to another URL, or back to an earlier one:
@@ -60,9 +57,7 @@ async def task_start(args: TaskStart, ctx: ToolContext) -> Mapping[str, Any]:
             return await _open(task, url, args, ctx)
 
 
-async def _open(
-    task: TaskTab, url: str | None, args: TaskStart, ctx: ToolContext
-) -> Mapping[str, Any]:
+async def _open(task: TaskTab, url: str | None, args: TaskStart, ctx: ToolContext) -> TaskStarted:
     tab = task.tab
     tab.take_notices()  # discard those of the previous page
     title, warnings = "", list[str]()
@@ -75,7 +70,7 @@ async def _open(
     warnings += download_warnings + page_notices(task, ctx)
     if args.group_title is not None:
         warnings.append("This browser has no tab groups; groupTitle was ignored.")
-    started = TaskStarted(
+    return TaskStarted(
         tabId=task.tab_id,
         windowId=await _window_of(task),
         url=tab.page.url,
@@ -83,7 +78,6 @@ async def _open(
         downloads=downloads,
         warnings=warnings,
     )
-    return started.as_output()
 
 
 async def _open_address(task: TaskTab, url: str, ctx: ToolContext) -> tuple[str, list[str]]:

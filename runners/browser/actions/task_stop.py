@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from runners.actions.catalogue import TASK_STOP
 from runners.actions.parameters import TaskStop
 from runners.actions.registration import action
@@ -13,8 +10,8 @@ from runners.browser.tabs.task_tab import end_task
 from runners.tools.base import ToolContext
 
 
-@action(TASK_STOP, kind="browser")
-async def task_stop(args: TaskStop, ctx: ToolContext) -> Mapping[str, Any]:
+@action(TASK_STOP)
+async def task_stop(args: TaskStop, ctx: ToolContext) -> TaskStopped:
     """End the work on the task's tabs: they accept no actions until task_start is called again.
     `closeTab` closes them too. Safe to call again.
     """
@@ -22,4 +19,4 @@ async def task_stop(args: TaskStop, ctx: ToolContext) -> Mapping[str, Any]:
         await end_task(ctx.browser)
         if args.close_tab:
             await ctx.browser.close_run_tab()
-    return TaskStopped().as_output()
+    return TaskStopped()

@@ -19,12 +19,11 @@ from runners.browser.errors import browser_errors, browser_lost
 from runners.browser.input.checks import (
     OUTSIDE,
     DocumentCheck,
-    KeyCheck,
-    PressCheck,
     PressMissed,
     require_current_document,
 )
 from runners.browser.input.keys import Key, key_of, keyboard
+from runners.browser.input.press import PageKeys, PagePress
 from runners.browser.session.tab import Tab
 from runners.errors import PageCrashed
 
@@ -62,7 +61,7 @@ class CdpInput:
     cdp: CDPSession
     _has_started: bool = False
 
-    async def click(self, x: float, y: float, check: PressCheck) -> None:
+    async def click(self, x: float, y: float, check: PagePress) -> None:
         """Click the left button at a point of the viewport, in CSS pixels.
 
         Raises:
@@ -71,7 +70,7 @@ class CdpInput:
         await self.press(x, y, check)
         await self.release_button(x, y)
 
-    async def press(self, x: float, y: float, check: PressCheck) -> None:
+    async def press(self, x: float, y: float, check: PagePress) -> None:
         """Move the mouse to a point and press its left button on the intended element.
 
         A page can put something else under the mouse at any time, also a frame of another origin,
@@ -94,7 +93,7 @@ class CdpInput:
         if not is_received:
             raise PressMissed(has_pressed=True)
 
-    async def type_text(self, text: str, check: KeyCheck) -> None:
+    async def type_text(self, text: str, check: PageKeys) -> None:
         """Replace the selection of the focused field: type the characters that a keyboard has;
         insert the others as an input method does.
         """
@@ -107,7 +106,7 @@ class CdpInput:
             has_started = True
             await self._send(messages)
 
-    async def press_key(self, key: str, check: KeyCheck) -> None:
+    async def press_key(self, key: str, check: PageKeys) -> None:
         """Press one key."""
         await self._try(NO_OP)
         await check.require_focus(has_started=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 INPUT_SECONDS = 10.0
 OUTSIDE = (-1.0, -1.0)  # a point of no page
@@ -33,36 +32,6 @@ class PressMissed(Exception):
     def __init__(self, *, has_pressed: bool) -> None:
         super().__init__()
         self.has_pressed = has_pressed
-
-
-class KeyCheck(Protocol):
-    """What the page says of keys."""
-
-    @property
-    def is_current(self) -> DocumentCheck:
-        """Return the check of the document."""
-
-    async def require_focus(self, *, has_started: bool) -> None:
-        """Raise if the next key would reach a document of another origin.
-
-        Raises:
-            NavigatedAway: The page shows another document.
-            ElementNotFound: A frame of another origin has the focus.
-        """
-
-
-class PressCheck(Protocol):
-    """What the page says of a press."""
-
-    @property
-    def is_current(self) -> DocumentCheck:
-        """Return the check of the document."""
-
-    async def is_ready(self) -> bool:
-        """Return whether a press where the mouse is now would hit the intended element."""
-
-    async def is_received(self) -> bool:
-        """Return whether that element has received the press."""
 
 
 def require_current_document(is_current: DocumentCheck, *, has_started: bool = False) -> None:

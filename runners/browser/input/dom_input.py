@@ -11,8 +11,9 @@ from typing import Any
 
 from runners.actions.errors import CdpUnavailable
 from runners.browser.errors import ContextLost
-from runners.browser.input.checks import DocumentCheck, KeyCheck, PressCheck
+from runners.browser.input.checks import DocumentCheck
 from runners.browser.input.keys import SHIFT, key_of
+from runners.browser.input.press import PageKeys, PagePress
 from runners.browser.session.tab import Tab
 
 BY_SCRIPT = frozenset({"Escape", "Backspace", "Delete"})  # and Enter, Space and characters
@@ -28,15 +29,15 @@ class DomInput:
 
     tab: Tab
 
-    async def click(self, x: float, y: float, check: PressCheck) -> None:
+    async def click(self, x: float, y: float, check: PagePress) -> None:
         """Click the element."""
         await self._run("domClick")
 
-    async def type_text(self, text: str, check: KeyCheck) -> None:
+    async def type_text(self, text: str, check: PageKeys) -> None:
         """Set the text of the field."""
         await self._run("domType", text)
 
-    async def press_key(self, key: str, check: KeyCheck) -> None:
+    async def press_key(self, key: str, check: PageKeys) -> None:
         """Enter: submit the field's form. Delete: empty the field."""
         if key == "Enter":
             await self._run("domEnter")

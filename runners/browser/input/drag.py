@@ -28,7 +28,7 @@ from runners.browser.input.interactor import (
     effect_unknown,
     keeps_moving,
 )
-from runners.browser.input.references import document_gone, require_found
+from runners.browser.input.locator import document_gone, require_found
 from runners.browser.parameters import ElementReference
 from runners.errors import ElementNotFound, ToolFailed
 

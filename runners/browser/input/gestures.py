@@ -16,8 +16,7 @@ from runners.browser.input.interactor import (
     keeps_moving,
     require_option,
 )
-from runners.browser.input.locator import LocatedElement
-from runners.browser.input.references import document_gone, require_found
+from runners.browser.input.locator import LocatedElement, document_gone, require_found
 from runners.browser.parameters import ElementReference
 from runners.errors import InvalidTarget
 

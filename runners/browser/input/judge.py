@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from runners.actions.judged import JudgedElement, JudgeRequest
-from runners.browser.errors import ContextLost
 from runners.browser.input.locator import judgement_failure
 from runners.browser.session.tab import Tab
-from runners.errors import NavigationTimeout
+from runners.errors import ToolFailed
 
 ANSWER_SECONDS = 6.0  # for the page's answer, in addition to the time in which it may search
-MAX_DOCUMENTS = 8
 
 
 async def judge_on_tab(tab: Tab, request: JudgeRequest, scale: float = 1.0) -> JudgedElement:
@@ -24,19 +22,15 @@ async def judge_on_tab(tab: Tab, request: JudgeRequest, scale: float = 1.0) -> J
     Raises:
         ToolFailed: There is no such element; details.effect is `none`.
     """
-    for _ in range(MAX_DOCUMENTS):
-        try:
-            seconds = request.locate_ms / 1000 + ANSWER_SECONDS
-            answer = await tab.run_command("judge", _question(request, scale), seconds=seconds)
-        except ContextLost:
-            continue
-        if answer["outcome"] != "judged":
-            raise judgement_failure(answer, request.locator, request.purpose, tab)
-        return JudgedElement.model_validate(answer)
-    raise NavigationTimeout(
-        "The page keeps navigating to other documents.",
-        details={"url": tab.page.url, "effect": "none"},
-    )
+    question, seconds = _question(request, scale), request.locate_ms / 1000 + ANSWER_SECONDS
+    try:
+        answer = await tab.run_in_documents("judge", lambda: question, lambda: seconds)
+    except ToolFailed as failure:
+        failure.details.setdefault("effect", "none")
+        raise
+    if answer["outcome"] != "judged":
+        raise judgement_failure(answer, request.locator, request.purpose, tab)
+    return JudgedElement.model_validate(answer)
 
 
 def _question(request: JudgeRequest, scale: float) -> Mapping[str, Any]:

@@ -14,24 +14,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.actions.judged import CHANGED, describe_change
-from runners.browser.errors import ContextLost
 from runners.browser.parameters import ElementReference, Locator, Purpose, SearchButton
 from runners.browser.session.tab import Tab
 from runners.errors import (
     ElementChanged,
     ElementNotFound,
     InvalidTarget,
-    NavigationTimeout,
     ToolFailed,
 )
 from runners.tools.base import ExpectedElement
 
 ElementLocator = Locator | ElementReference | SearchButton
 ANSWER_SECONDS = 6.0  # for the page's answer, in addition to the time in which it may search
-MAX_DOCUMENTS = 8
 TWO_ELEMENTS = "two_elements"  # the problem of a reference
 
 _MESSAGES = {
+    "no_match": "No element on the page matches {locator}.",
     "hidden": "The element for {locator} is hidden.",
     "disabled": "The element for {locator} is disabled.",
     "readonly": "The field for {locator} is read-only.",
@@ -40,7 +38,7 @@ _MESSAGES = {
     "covered": "Another element covers the element for {locator}.",
     "moving": "The element for {locator} keeps moving.",
     "outside": "The element for {locator} cannot be scrolled into view.",
-    "gone": "The element for {locator} is no longer on the page; index the page again.",
+    "gone": "The element for {locator} is no longer on the page; look at the page again.",
     "other_origin": "The element for {locator} is a frame of another origin, which gets no input;"
     " open its address as a page of its own.",
     "not_focusable": "The element for {locator} cannot have the focus.",
@@ -102,30 +100,33 @@ async def locate_element(
         InvalidTarget: The selector or XPath is invalid.
         NavigationTimeout, PageCrashed: As `Tab.run_command`.
     """
-    for _ in range(MAX_DOCUMENTS):
-        seconds_left = max(0.0, until - time.monotonic())
-        request = {
+    documents = tab.documents
+
+    def search_seconds() -> float:
+        return max(0.0, until - time.monotonic())
+
+    def request() -> dict[str, Any]:
+        nonlocal documents
+        documents = tab.documents
+        return {
             "locator": locator.model_dump() if locator else None,
             "purpose": purpose,
-            "timeoutMs": round(seconds_left * 1000),
+            "timeoutMs": round(search_seconds() * 1000),
             "isGuarded": will_click,
             "isSubmit": will_submit,
             "expected": _as_request(expected),
         }
-        try:
-            documents = tab.documents
-            seconds = min(seconds_left + ANSWER_SECONDS, answer_by - time.monotonic())
-            answer = await tab.run_command("locate", request, seconds=seconds)
-        except ContextLost:
-            continue
-        if answer["outcome"] == CHANGED:
-            raise element_changed(locator, answer["changed"])
-        if answer["outcome"] != "ready":
-            raise _not_found(answer, locator, purpose, tab)
-        return _located(answer, documents)
-    raise NavigationTimeout(
-        "The page keeps navigating to other documents.", details={"url": tab.page.url}
+
+    answer = await tab.run_in_documents(
+        "locate",
+        request,
+        lambda: min(search_seconds() + ANSWER_SECONDS, answer_by - time.monotonic()),
     )
+    if answer["outcome"] == CHANGED:
+        raise element_changed(locator, answer["changed"])
+    if answer["outcome"] != "ready":
+        raise _not_found(answer, locator, purpose, tab)
+    return _located(answer, documents)
 
 
 def judgement_failure(
@@ -163,6 +164,38 @@ def names_two_elements(reference: object) -> InvalidTarget:
     )
 
 
+def require_found(answer: Mapping[str, Any], target: ElementReference | None, url: str) -> None:
+    """Raise the failure that the `problem` of a page's answer means; nothing was done.
+
+    Raises:
+        ElementNotFound: details.reason is the problem.
+        InvalidTarget: The XPath is invalid.
+    """
+    if "problem" not in answer:
+        return
+    problem = answer["problem"]
+    if problem == CHANGED:
+        raise element_changed(target, answer["changed"])
+    if problem == TWO_ELEMENTS:
+        raise names_two_elements(target)
+    if problem == "bad_xpath" and target is not None:
+        raise InvalidTarget(
+            f"xpath: {target.xpath} is not a valid XPath of elements.", details={"effect": "none"}
+        )
+    details = {"reason": problem, "url": url, "effect": "none"}
+    if answer.get("coveredBy"):
+        details["coveredBy"] = answer["coveredBy"]
+    raise ElementNotFound(_MESSAGES[problem].format(locator=target), details=details)
+
+
+def document_gone(what: str, *, effect: str) -> ElementNotFound:
+    """Return the failure for an element whose document was replaced."""
+    return ElementNotFound(
+        f"The page navigated to another document {what}.",
+        details={"reason": "gone", "effect": effect},
+    )
+
+
 def _located(answer: Mapping[str, Any], documents: int) -> LocatedElement:
     has_point = answer.get("x") is not None
     return LocatedElement(
@@ -196,6 +229,6 @@ def _not_found(
     }
     if answer.get("coveredBy"):
         details["coveredBy"] = answer["coveredBy"]
-    template = _MESSAGES.get(reason, "No element on the page matches {locator}.")
+    template = _MESSAGES.get(reason, _MESSAGES["no_match"])
     message = template.format(locator=locator or "a submit button")
     return ElementNotFound(message, details=details)

@@ -357,6 +357,27 @@ class Tab:
             raise ContextLost("the located element was in the previous document")
         return answer
 
+    async def run_in_documents(
+        self,
+        command: str,
+        args: Callable[[], object],
+        seconds_left: Callable[[], float],
+    ) -> dict[str, Any]:
+        """Run a command as `run_command`; if the page navigates meanwhile, in its next document.
+
+        `args` and `seconds_left` are called before each attempt.
+
+        Raises:
+            NavigationTimeout: Also if it navigated MAX_DOCUMENTS times.
+            PageCrashed: The page is lost.
+        """
+        for _ in range(MAX_DOCUMENTS):
+            with contextlib.suppress(ContextLost):
+                return await self.run_command(command, args(), seconds=seconds_left())
+        raise NavigationTimeout(
+            "The page keeps navigating to other documents.", details={"url": self.page.url}
+        )
+
     async def _call_action_script(
         self, request: Mapping[str, Any], seconds_left: Callable[[], float]
     ) -> str:
