@@ -43,101 +43,91 @@ class Action:
         return self.effect != Effect.READ or self.name in changing_reads
 
 
-TASK_START = Action("task_start", params.TaskStart, results.TaskStarted, Effect.READ, 20_000)
-DEBUGGER_ATTACH = Action(
+ACTIONS: dict[str, Action] = {}
+
+
+def _action(
+    name: str,
+    parameters: type[BaseModel],
+    result: type[results.ActionResult],
+    effect: Effect,
+    timeout_ms: int,
+) -> Action:
+    action = ACTIONS[name] = Action(name, parameters, result, effect, timeout_ms)
+    return action
+
+
+TASK_START = _action("task_start", params.TaskStart, results.TaskStarted, Effect.READ, 20_000)
+DEBUGGER_ATTACH = _action(
     "browser_debugger_attach",
     params.BrowserDebuggerAttach,
     results.DebuggerAttached,
     Effect.READ,
     5_000,
 )
-TASK_STOP = Action("task_stop", params.TaskStop, results.TaskStopped, Effect.AT_LEAST_ONCE, 5_000)
-WAIT_FOR_LOADED = Action(
+TASK_STOP = _action("task_stop", params.TaskStop, results.TaskStopped, Effect.AT_LEAST_ONCE, 5_000)
+WAIT_FOR_LOADED = _action(
     "browser_wait_for_loaded",
     params.BrowserWaitForLoaded,
     results.PageLoaded,
     Effect.READ,
     20_000,
 )
-SCREENSHOT = Action(
+SCREENSHOT = _action(
     "browser_screenshot", params.BrowserScreenshot, results.ScreenshotTaken, Effect.READ, 10_000
 )
-READABILITY = Action(
+READABILITY = _action(
     "browser_readability_extract",
     params.BrowserReadabilityExtract,
     results.PageText,
     Effect.READ,
     10_000,
 )
-DOM_INDEX = Action(
+DOM_INDEX = _action(
     "browser_dom_index", params.BrowserDomIndex, results.DomIndex, Effect.READ, 10_000
 )
-OBSERVE = Action(
+OBSERVE = _action(
     "browser_observe", params.BrowserObserve, results.PageObservation, Effect.READ, 10_000
 )
-XPATH_SCAN = Action(
+XPATH_SCAN = _action(
     "browser_xpath_scan", params.BrowserXpathScan, results.XpathScan, Effect.READ, 10_000
 )
-CLICK = Action("browser_click", params.BrowserClick, results.Clicked, Effect.ONCE, 5_000)
-TYPE = Action("browser_type", params.BrowserType, results.Typed, Effect.ONCE, 10_000)
-GET_HTML = Action("browser_get_html", params.BrowserGetHtml, results.HtmlSaved, Effect.READ, 10_000)
-SCROLL = Action("browser_scroll", params.BrowserScroll, results.Scrolled, Effect.READ, 20_000)
-SELECT = Action("browser_select", params.BrowserSelect, results.OptionsSelected, Effect.ONCE, 5_000)
-HOVER = Action("browser_hover", params.BrowserHover, results.Hovered, Effect.AT_LEAST_ONCE, 5_000)
-PRESS_KEY = Action(
+CLICK = _action("browser_click", params.BrowserClick, results.Clicked, Effect.ONCE, 5_000)
+TYPE = _action("browser_type", params.BrowserType, results.Typed, Effect.ONCE, 10_000)
+GET_HTML = _action(
+    "browser_get_html", params.BrowserGetHtml, results.HtmlSaved, Effect.READ, 10_000
+)
+SCROLL = _action("browser_scroll", params.BrowserScroll, results.Scrolled, Effect.READ, 20_000)
+SELECT = _action(
+    "browser_select", params.BrowserSelect, results.OptionsSelected, Effect.ONCE, 5_000
+)
+HOVER = _action("browser_hover", params.BrowserHover, results.Hovered, Effect.AT_LEAST_ONCE, 5_000)
+PRESS_KEY = _action(
     "browser_press_key", params.BrowserPressKey, results.KeyPressed, Effect.ONCE, 10_000
 )
-GO_BACK = Action("browser_go_back", params.BrowserGoBack, results.WentBack, Effect.ONCE, 20_000)
-DRAG = Action("browser_drag", params.BrowserDrag, results.Dragged, Effect.ONCE, 10_000)
-FIND_TEXT = Action(
+GO_BACK = _action("browser_go_back", params.BrowserGoBack, results.WentBack, Effect.ONCE, 20_000)
+DRAG = _action("browser_drag", params.BrowserDrag, results.Dragged, Effect.ONCE, 10_000)
+FIND_TEXT = _action(
     "browser_find_text", params.BrowserFindText, results.TextFound, Effect.READ, 10_000
 )
-WAIT_FOR_TEXT = Action(
+WAIT_FOR_TEXT = _action(
     "browser_wait_for_text", params.BrowserWaitForText, results.TextAwaited, Effect.READ, 30_000
 )
 
-UPLOAD = Action("browser_upload", params.BrowserUpload, results.FilesUploaded, Effect.ONCE, 20_000)
-LIST_TABS = Action("browser_list_tabs", params.BrowserListTabs, results.TabList, Effect.READ, 5_000)
-SWITCH_TAB = Action(
+UPLOAD = _action("browser_upload", params.BrowserUpload, results.FilesUploaded, Effect.ONCE, 20_000)
+LIST_TABS = _action(
+    "browser_list_tabs", params.BrowserListTabs, results.TabList, Effect.READ, 5_000
+)
+SWITCH_TAB = _action(
     "browser_switch_tab",
     params.BrowserSwitchTab,
     results.TabShown,
     Effect.AT_LEAST_ONCE,
     5_000,
 )
-CLOSE_TAB = Action(
+CLOSE_TAB = _action(
     "browser_close_tab", params.BrowserCloseTab, results.TabClosed, Effect.AT_LEAST_ONCE, 10_000
 )
 
 # Asked before an action in a paired browser (runners.actions.judged); agents do not have it.
 JUDGE = Action("browser_judge", params.BrowserListTabs, results.ActionResult, Effect.READ, 8_000)
-
-ACTIONS: Mapping[str, Action] = {
-    action.name: action
-    for action in (
-        TASK_START,
-        DEBUGGER_ATTACH,
-        TASK_STOP,
-        WAIT_FOR_LOADED,
-        SCREENSHOT,
-        READABILITY,
-        DOM_INDEX,
-        OBSERVE,
-        XPATH_SCAN,
-        CLICK,
-        TYPE,
-        GET_HTML,
-        SCROLL,
-        SELECT,
-        HOVER,
-        PRESS_KEY,
-        GO_BACK,
-        DRAG,
-        FIND_TEXT,
-        WAIT_FOR_TEXT,
-        UPLOAD,
-        LIST_TABS,
-        SWITCH_TAB,
-        CLOSE_TAB,
-    )
-}

@@ -14,6 +14,7 @@ from typing import Any
 
 from decisions.foundation.infra.outages import Outage
 from decisions.foundation.infra.redis import connect, redis_errors
+from decisions.foundation.infra.subscription import subscription
 from decisions.foundation.security.sealed_messages import Inbox, seal_message
 from runners.invocation.event_loop import get_loop
 from runs.live.channel import RETRY_S, WORKERS_CHANNEL, viewers_channel
@@ -50,13 +51,11 @@ class PageBroadcaster:
             await self._publisher.aclose()
 
     async def _receive(self) -> None:
-        client = connect(blocking=True)
         try:
-            async with client.pubsub(ignore_subscribe_messages=True) as channel:
-                await channel.subscribe(WORKERS_CHANNEL)
+            async with subscription(WORKERS_CHANNEL) as channel:
                 self._redis.recovered()
                 while has_open_pages():
-                    received = await channel.get_message(timeout=TICK_S)
+                    received = await channel.get_message(True, TICK_S)
                     message = self._inbox.open(received["data"]) if received is not None else None
                     if message is not None:
                         await self._dispatch(message)
@@ -64,8 +63,6 @@ class PageBroadcaster:
         except redis_errors() as error:
             self._redis.failed(error)
             await asyncio.sleep(RETRY_S)
-        finally:
-            await client.aclose()
 
     async def _dispatch(self, message: Mapping[str, Any]) -> None:
         task_id = str(message.get("taskId"))

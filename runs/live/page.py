@@ -120,7 +120,7 @@ class LivePage:
         if is_taken_over != self._is_taken_over:
             self._is_taken_over = is_taken_over
             if self._tab is not None:
-                self._tab.set_dialog_handler(self._dialogs.open if is_taken_over else None)
+                self._tab.watch.set_dialog_handler(self._dialogs.open if is_taken_over else None)
             if not is_taken_over:
                 self._dialogs.dismiss_all()
                 await self._record_activity()
@@ -138,7 +138,7 @@ class LivePage:
         self._screencast = Screencast(cdp, self._send_picture)
         self._screencast.start()
         if self._is_taken_over:
-            tab.set_dialog_handler(self._dialogs.open)
+            tab.watch.set_dialog_handler(self._dialogs.open)
         self._send_state()
 
     async def _detach(self) -> None:
@@ -146,7 +146,7 @@ class LivePage:
         self._tab = self._cdp = self._screencast = None
         self._dialogs.dismiss_all()
         if tab is not None:
-            tab.set_dialog_handler(None)
+            tab.watch.set_dialog_handler(None)
         if screencast is not None:
             await screencast.stop()
         if cdp is not None:

@@ -15,15 +15,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import orjson
-from django.conf import settings
 from django.db import Error
 
 from decisions.foundation.infra.outages import Outage
 from decisions.foundation.infra.redis import redis_errors
+from decisions.foundation.infra.subscription import messages_of, subscription
 from decisions.foundation.infra.threads import in_thread
 from runners import metrics
 from runs.events.notify import CHANNEL
@@ -33,12 +32,8 @@ from runs.streaming.event_log import EventLog
 from runs.streaming.subscriber import Reader, Subscriber
 from runs.streaming.watcher import Watcher
 
-if TYPE_CHECKING:
-    from redis.asyncio.client import PubSub
-
 POLL_S = 2.0
 RUNS_AT_ONCE = 100  # runs per query
-QUIET_S = 15.0  # after this long without a message the Redis connection is checked with a ping
 LINGER_S = 30.0  # the subscription is kept this long after the last reader left, for the next one
 RETRY_S = 1.0  # pause after a failure
 LONGEST_RETRY_S = 30.0  # the pause doubles up to this after each error of a loop
@@ -266,44 +261,18 @@ class Hub:
                 followed.reread()
 
     async def _subscribe_to_redis(self) -> None:
-        from redis.asyncio import Redis
-
         while True:
-            # No socket timeout: a subscriber waits for as long as no message comes.
-            client = Redis.from_url(
-                settings.REDIS_URL, socket_timeout=None, socket_connect_timeout=2
-            )
             try:
-                async with client.pubsub(ignore_subscribe_messages=False) as channel:
-                    await channel.subscribe(CHANNEL)
-                    await self._receive(channel)
+                async with subscription(CHANNEL) as channel:
+                    async for message in messages_of(channel):
+                        if message["type"] == "subscribe":
+                            self._redis.recovered()
+                            self._poll_now.set()  # messages before the subscription were missed
+                        else:
+                            self._handle(message["data"])
             except redis_errors() as error:
                 self._redis.failed(error)
-            finally:
-                await client.aclose()
             await asyncio.sleep(RETRY_S)
-
-    async def _receive(self, channel: PubSub) -> None:
-        """Handle messages until the connection breaks or does not answer a ping.
-
-        Raises:
-            redis_errors(): The connection broke.
-        """
-        is_pinged = False
-        while True:
-            message = await channel.get_message(timeout=QUIET_S)
-            if message is None:
-                if is_pinged:
-                    raise ConnectionError("the connection did not answer a ping")
-                await channel.ping()
-                is_pinged = True
-                continue
-            is_pinged = False
-            if message["type"] == "subscribe":
-                self._redis.recovered()
-                self._poll_now.set()  # messages before the subscription were missed
-            elif message["type"] == "message":
-                self._handle(message["data"])
 
     def _handle(self, message: bytes) -> None:
         """Advance the log that a message names; ignore messages in another format."""

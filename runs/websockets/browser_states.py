@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from decisions.foundation.infra.redis import connect, redis_errors
+from decisions.foundation.infra.redis import redis_errors
+from decisions.foundation.infra.subscription import messages_of, subscription
 from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.security.sealed_messages import Inbox
 from decisions.identity.principals import Principal
@@ -16,7 +17,6 @@ from runners.paired_browser.messaging.channel import snapshot_channel
 from runs.live.paired_browser import browser_of_task
 
 RETRY_S = 5.0  # pause after Redis was unavailable
-POLL_S = 2.0
 SendState = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
@@ -41,17 +41,13 @@ async def _follow(browser: PluginClient, send: SendState) -> None:
     Raises:
         redis_errors(): Redis is unavailable.
     """
-    redis, name = connect(blocking=True), snapshot_channel(browser.id)
-    try:
-        async with redis.pubsub(ignore_subscribe_messages=True) as channel:
-            await channel.subscribe(name)
-            inbox = Inbox(name)
-            state: dict[str, Any] | None = await in_thread(read_snapshot, browser)
-            while True:
-                if state is not None and state["state"] is not None:
-                    shown = {"clientId": browser.id, "seq": state["seq"], "state": state["state"]}
-                    await send(shown)
-                received = await channel.get_message(timeout=POLL_S)
-                state = None if received is None else inbox.open(received["data"])
-    finally:
-        await redis.aclose()
+    name = snapshot_channel(browser.id)
+    inbox = Inbox(name)
+    async with subscription(name) as channel:
+        async for message in messages_of(channel):
+            is_first = message["type"] == "subscribe"
+            state: Mapping[str, Any] | None = (
+                await in_thread(read_snapshot, browser) if is_first else inbox.open(message["data"])
+            )
+            if state is not None and state["state"] is not None:
+                await send({"clientId": browser.id, "seq": state["seq"], "state": state["state"]})

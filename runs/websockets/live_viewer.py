@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from decisions.foundation.infra.cancellation import cancel_and_wait
 from decisions.foundation.infra.redis import connect
+from decisions.foundation.infra.subscription import messages_of, subscription
 from decisions.foundation.security.sealed_messages import Inbox, seal_message
 from runs.live.channel import ANNOUNCE_S, WORKERS_CHANNEL, viewers_channel
 from runs.live.viewer_queue import Message, ViewerQueue
@@ -75,23 +76,20 @@ async def subscribe_to_page(
     Raises:
         redis_errors(): Redis is unavailable.
     """
-    subscriber, publisher = connect(blocking=True), connect(blocking=False)
+    publisher = connect(blocking=False)
+    page = PageSubscription(task_id, publisher)
     try:
-        async with subscriber.pubsub(ignore_subscribe_messages=True) as channel:
-            await channel.subscribe(viewers_channel(task_id))
-            subscription = PageSubscription(task_id, publisher)
+        async with subscription(viewers_channel(task_id)) as channel:
 
             async def receive() -> None:
-                while True:
-                    message = await channel.get_message(timeout=ANNOUNCE_S)
-                    if message is not None:
-                        subscription.receive(message["data"])
+                async for message in messages_of(channel):
+                    if message["type"] == "message":
+                        page.receive(message["data"])
 
             receiving = asyncio.create_task(receive())
             try:
-                yield subscription, receiving
+                yield page, receiving
             finally:
                 await cancel_and_wait([receiving])
     finally:
-        await subscriber.aclose()
         await publisher.aclose()

@@ -59,7 +59,7 @@ async def task_start(args: TaskStart, ctx: ToolContext) -> TaskStarted:
 
 async def _open(task: TaskTab, url: str | None, args: TaskStart, ctx: ToolContext) -> TaskStarted:
     tab = task.tab
-    tab.take_notices()  # discard those of the previous page
+    tab.watch.take_notices()  # discard those of the previous page
     title, warnings = "", list[str]()
     if url is not None:
         title, warnings = await _open_address(task, url, ctx)

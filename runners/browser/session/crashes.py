@@ -86,6 +86,11 @@ class PageWatch:
         """Handle the windows that a kept popup opens no longer: its own tab does."""
         popup.remove_listener("popup", self._on_popup)
 
+    def set_dialog_handler(self, handler: DialogHandler | None) -> None:
+        """Set the handler of the page's dialogs; None: they are dismissed."""
+        self.reset_counts()
+        self.dialog_handler = handler
+
     def reset_counts(self) -> None:
         """Reset the dialogs and popups; the limits apply per lease."""
         self.dialogs = []

@@ -44,7 +44,6 @@ from runners.errors import NavigationFailed, NavigationTimeout, PageCrashed, Too
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Frame, Page, Request, Response
 
-    from runners.browser.session.crashes import DialogAnswer, DialogHandler, PopupHandler
     from runners.network.failed_connections import FailedConnections
 
 HANG_SECONDS = 5.0  # a page that does not answer for this long blocks the next navigation
@@ -85,6 +84,7 @@ class Tab:
     Attributes:
         page: Playwright's page.
         cdp: a CDP session of the page, for what Playwright does not offer.
+        watch: answers its dialogs, closes its popups, and collects what it does by itself.
         run_id: the run for which the current document was opened.
         requested_url: the URL of the last `navigate`.
         used_at: when it was last leased.
@@ -124,12 +124,12 @@ class Tab:
         self._committed = asyncio.Event()  # the document of the last `navigate`
         self._cut_short = asyncio.Future[ToolFailed]()  # why the document is never parsed
         self._global: str | None = None  # id of the isolated world's global object
-        self._watch = PageWatch(page)
+        self.watch = PageWatch(page)
         self.frame_input = FrameInput(page)
-        self.downloads = Downloads(cdp, self._watch.add_notice)
+        self.downloads = Downloads(cdp, self.watch.add_notice)
         # Requests of local sessions are never refused, so that nothing needs to be recorded.
         self._refusals = (
-            RefusedRequests(page, failed_connections, self._watch.fail)
+            RefusedRequests(page, failed_connections, self.watch.fail)
             if failed_connections
             else None
         )
@@ -170,41 +170,7 @@ class Tab:
     @property
     def is_alive(self) -> bool:
         """Whether the page is open, loaded or not."""
-        return not (self._watch.is_lost or self.page.is_closed())
-
-    def mark_lost(self, failure: ToolFailed) -> None:
-        """Fail every wait for the page from now on: it is lost, and may not have reported it."""
-        self._watch.fail(failure)
-
-    @property
-    def dialogs(self) -> list[str]:
-        """A sentence for each dialog since the lease began."""
-        return self._watch.dialogs
-
-    def take_notices(self) -> list[str]:
-        """Return what the page did by itself since the last call, one sentence each."""
-        return self._watch.take_notices()
-
-    def set_dialog_handler(self, handler: DialogHandler | None) -> None:
-        """Set the handler of the page's dialogs; None: they are dismissed."""
-        self._watch.reset_counts()
-        self._watch.dialog_handler = handler
-
-    def set_popup_handler(self, handler: PopupHandler | None) -> None:
-        """Set the handler of the windows that the page opens; None: they are closed."""
-        self._watch.popup_handler = handler
-
-    def hand_over_popup(self, popup: Page) -> None:
-        """Leave the windows that a popup of this page opens to the tab that it has become."""
-        self._watch.hand_over(popup)
-
-    def add_notice(self, notice: str) -> None:
-        """Add a sentence to the next `take_notices`."""
-        self._watch.add_notice(notice)
-
-    def answer_next_dialog(self, answer: DialogAnswer | None) -> None:
-        """Set the answer to the next confirm or prompt of this document; None: it is dismissed."""
-        self._watch.answer_next_dialog(answer)
+        return not (self.watch.is_lost or self.page.is_closed())
 
     def watch_submit(self, watch: SubmitWatch | None) -> None:
         """Watch the submit of a form in place of an earlier one; None: end the watch."""
@@ -224,7 +190,7 @@ class Tab:
         self.used_at, self._leased_for = time.monotonic(), run_id
         if not self.requested_url:
             self.run_id = run_id  # else it still shows an earlier page
-        self._watch.reset_counts()
+        self.watch.reset_counts()
         if self._refusals is not None:
             self._refusals.begin_lease()
 
@@ -241,7 +207,7 @@ class Tab:
             answering = asyncio.ensure_future(
                 self.cdp.send("Runtime.evaluate", {"expression": "0"})
             )
-            self._watch.run_in_background(self._fail_if_hanging(answering))
+            self.watch.run_in_background(self._fail_if_hanging(answering))
         self.requested_url, self.parsed_at, self._is_dirty = url, None, True
         self._committed.clear()
         self._expect_whole_document()
@@ -249,7 +215,7 @@ class Tab:
             self._refusals.begin_navigation()
         try:
             navigating = self.cdp.send("Page.navigate", {"url": url})
-            answer = await self._watch.wait_for(navigating, countdown(seconds))
+            answer = await self.watch.wait_for(navigating, countdown(seconds))
         except TimeoutError:
             raise no_answer(url, seconds) from None
         except browser_errors() as error:
@@ -267,10 +233,10 @@ class Tab:
         """Declare the tab lost if its last page hangs, because that blocks the navigation."""
         try:
             progress = self._wait_for_answer_or_commit(answering)
-            await self._watch.wait_for(progress, countdown(HANG_SECONDS))
+            await self.watch.wait_for(progress, countdown(HANG_SECONDS))
         except TimeoutError:
             hanging = PageCrashed("The previous page of this tab hangs; the tab was closed.")
-            self._watch.fail(hanging)
+            self.watch.fail(hanging)
 
     async def _wait_for_answer_or_commit(self, answering: asyncio.Future[Any]) -> None:
         """Wait until the last page has answered, or, if it was replaced before, for the commit."""
@@ -318,11 +284,9 @@ class Tab:
     ) -> str:
         """Call a function installed at document start; send it to a document that is older."""
         try:
-            return str(
-                await self._call(_call_installed(name), given, seconds_left, self._cut_short)
-            )
+            return str(await self.call(_call_installed(name), given, seconds_left, self._cut_short))
         except ScriptNotInstalled:
-            return str(await self._call(script, given, seconds_left, self._cut_short))
+            return str(await self.call(script, given, seconds_left, self._cut_short))
 
     async def run_command(
         self, command: str, args: object = None, *, seconds: float
@@ -388,10 +352,18 @@ class Tab:
                 await self.call(install_action_script(), None, seconds_left)
         raise ContextLost("the page keeps navigating to other documents")
 
-    async def call(self, function: str, given: object, seconds_left: Callable[[], float]) -> Any:
+    async def call(
+        self,
+        function: str,
+        given: object,
+        seconds_left: Callable[[], float],
+        *failures: asyncio.Future[ToolFailed],
+    ) -> Any:
         """Call a function in the isolated world of the current document and await its promise.
 
-        `seconds_left` is called repeatedly, so that the deadline can change while the page loads.
+        Args:
+            seconds_left: called repeatedly, so that the deadline can change while the page loads.
+            failures: what else ends the call.
 
         Raises:
             ContextLost: The page navigated to another document meanwhile.
@@ -399,18 +371,9 @@ class Tab:
             TimeoutError: The page did not answer in time; its script may be hanging.
             ToolFailed: The page crashed, was closed, or opened too many dialogs or popups.
         """
-        return await self._call(function, given, seconds_left)
-
-    async def _call(
-        self,
-        function: str,
-        given: object,
-        seconds_left: Callable[[], float],
-        *failures: asyncio.Future[ToolFailed],
-    ) -> Any:
         calling = self._call_function(function, given)
         try:
-            answer = await self._watch.wait_for(calling, seconds_left, *failures)
+            answer = await self.watch.wait_for(calling, seconds_left, *failures)
         except TimeoutError:
             raise
         except browser_errors() as error:
@@ -471,7 +434,7 @@ class Tab:
             ToolFailed: The page is lost.
         """
         try:
-            return await self._watch.wait_for(work, countdown(seconds))
+            return await self.watch.wait_for(work, countdown(seconds))
         except TimeoutError:
             raise
         except browser_errors():
@@ -481,7 +444,7 @@ class Tab:
         """Terminate the script that runs in the page, so that a hanging page can be read."""
         ending = self.cdp.send("Runtime.terminateExecution")
         with contextlib.suppress(*browser_errors()):
-            await self._watch.wait_for(ending, countdown(2.0))
+            await self.watch.wait_for(ending, countdown(2.0))
 
     async def screenshot(
         self, *, seconds: float, image_format: ImageFormat = "jpeg", clip: Clip | None = None
@@ -504,7 +467,7 @@ class Tab:
     async def stop_loading(self) -> None:
         """Stop the page's loading; if it responds afterwards, the tab can be leased again."""
         try:
-            await self._watch.wait_for(self.cdp.send("Page.stopLoading"), countdown(1.0))
+            await self.watch.wait_for(self.cdp.send("Page.stopLoading"), countdown(1.0))
             await self.call("() => 1", None, countdown(1.0))
         except browser_errors():
             return
@@ -520,7 +483,7 @@ class Tab:
         """
         if self._refusals is None:
             return []
-        return await self._watch.wait_for(self._refusals.warnings(), countdown(BLOCKED_SECONDS))
+        return await self.watch.wait_for(self._refusals.warnings(), countdown(BLOCKED_SECONDS))
 
     def reset_parsed(self) -> None:
         """Treat the document as not parsed: the page is navigating to another one by itself."""
@@ -541,21 +504,21 @@ class Tab:
             return
         if self.is_leaving and not is_leaving and self._leaving_to:
             self.stayed_at, self._stay_notice = time.monotonic(), _stay_notice(self._leaving_to)
-            self._watch.add_notice(self._stay_notice)
+            self.watch.add_notice(self._stay_notice)
         self._leaving_to = params.get("url", self._leaving_to)[:500] if is_leaving else ""
         self.is_leaving = is_leaving
 
     def _on_download(self, _: dict[str, Any]) -> None:
         if self.downloads.is_keeping:  # it is reported as a download
             self._leaving_to = ""
-            self._watch.withdraw_notice(self._stay_notice)
+            self.watch.withdraw_notice(self._stay_notice)
 
     def _on_window_open(self, params: dict[str, Any]) -> None:
-        if self._watch.keeps_popups:
+        if self.watch.keeps_popups:
             self.windows_opened += 1
             return
         url = f" with {params['url'][:500]}" if params.get("url", "").startswith("http") else ""
-        self._watch.add_notice(f"The page opened a new window{url}, which was closed.")
+        self.watch.add_notice(f"The page opened a new window{url}, which was closed.")
 
     def _on_document(self, params: dict[str, Any]) -> None:
         if params.get("frame", {}).get("id") == self._frame_id:
@@ -565,7 +528,7 @@ class Tab:
             self.is_leaving, self.parsed_at, self._global = False, None, None
             self._expect_whole_document()
             self._leaving_to = ""
-            self._watch.answer_next_dialog(None)
+            self.watch.answer_next_dialog(None)
 
     def _on_committed(self, frame: Frame) -> None:
         if frame.parent_frame is not None:
@@ -597,7 +560,7 @@ class Tab:
             and not self._cut_short.done()
         ):
             self._cut_short.set_result(navigation_failure(failure, request.url))
-            self._watch.add_notice(_cut_notice(request.url[:500]))
+            self.watch.add_notice(_cut_notice(request.url[:500]))
 
 
 def _stay_notice(url: str) -> str:

@@ -39,7 +39,7 @@ async def lease_run_tab(ctx: ToolContext, *, fresh: bool = False) -> AsyncIterat
 
 def answer_next_dialog(tab: Tab, dialog: DialogChoice | None) -> None:
     """Answer the next question of the page as the caller chose; None: it is dismissed."""
-    tab.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
+    tab.watch.answer_next_dialog(DialogAnswer(dialog.accept, dialog.text) if dialog else None)
 
 
 def interactor_for(

@@ -110,7 +110,7 @@ class TaskTab:
         """Drop the CDP session, which ends with its page; keep no more downloads and windows."""
         self.detach()
         self.tab.downloads.is_keeping = False
-        self.tab.set_popup_handler(None)
+        self.tab.watch.popup_handler = None
 
 
 class TaskTabs:
@@ -148,7 +148,7 @@ class TaskTabs:
         task = TaskTab(tab, MIN_TAB_ID + secrets.randbelow(TAB_IDS))
         self._all.append(task)
         tab.downloads.is_keeping = True
-        tab.set_popup_handler(lambda popup: self._on_popup(task, popup))
+        tab.watch.popup_handler = lambda popup: self._on_popup(task, popup)
         return task
 
     def _on_popup(self, opener: TaskTab, popup: Page) -> None:
@@ -160,21 +160,21 @@ class TaskTabs:
         try:
             if len(self.open) + len(self._keeping) > MAX_TABS:
                 await popup.close()
-                opener.tab.add_notice(
+                opener.tab.watch.add_notice(
                     f"The page opened a new window, which was closed: a task has at most {MAX_TABS}"
                     " tabs; browser_close_tab closes one."
                 )
                 return
             tab = await self._session.keep_popup(popup)
-            opener.tab.hand_over_popup(popup)
+            opener.tab.watch.hand_over(popup)
             if self._is_closed:
                 await self._session.close_opened_tab(tab)
                 return
             task = self._add(tab)
             url = popup.url if popup.url.startswith("http") else "an empty page"
-            opener.tab.add_notice(f"The page opened the tab {task.tab_id} with {url[:500]}.")
+            opener.tab.watch.add_notice(f"The page opened the tab {task.tab_id} with {url[:500]}.")
         except browser_errors():
-            opener.tab.add_notice("The page opened a new window, which is closed again.")
+            opener.tab.watch.add_notice("The page opened a new window, which is closed again.")
         finally:
             # `wait_for_windows` may have given this one up, and has counted it then.
             opener.windows_kept = min(opener.windows_kept + 1, opener.tab.windows_opened)
@@ -269,7 +269,7 @@ def lost_page_as_closed_tab(task: TaskTab, tabs: TaskTabs | None = None) -> Iter
     try:
         yield
     except PageCrashed as lost:
-        task.tab.mark_lost(lost)  # pages report nothing if the browser's driver died
+        task.tab.watch.fail(lost)  # pages report nothing if the browser's driver died
         if tabs is not None and tabs.open:
             details = {**lost.details, "taskTabId": tabs.current.tab_id}
             raise InvalidTaskTab(
@@ -284,7 +284,7 @@ def lost_page_as_closed_tab(task: TaskTab, tabs: TaskTabs | None = None) -> Iter
 
 def page_notices(task: TaskTab, ctx: ToolContext) -> list[str]:
     """Return warnings about what the page did by itself since the last warnings."""
-    return [ctx.mask(notice) for notice in task.tab.take_notices()]
+    return [ctx.mask(notice) for notice in task.tab.watch.take_notices()]
 
 
 async def title_of(task: TaskTab, ctx: ToolContext) -> str | None:

@@ -52,4 +52,4 @@ async def click(
         answer_next_dialog(tab, dialog)
         interactor = interactor_for(tab, ctx, timeout_ms=timeout_ms)
         element = await interactor.click(locator, submits=submits)
-        return {"match": element.match, "warnings": tab.dialogs[:MAX_DIALOGS]}
+        return {"match": element.match, "warnings": tab.watch.dialogs[:MAX_DIALOGS]}

@@ -52,4 +52,8 @@ async def submit_form(args: SubmitForm, ctx: ToolContext) -> Mapping[str, Any]:
     async with lease_run_tab(ctx) as tab:
         interactor = interactor_for(tab, ctx, timeout_ms=args.timeout_ms)
         element, sent_by = await submit_search(interactor, args.search_query)
-        return {"match": element.match, "warnings": tab.dialogs[:MAX_DIALOGS], "sentBy": sent_by}
+        return {
+            "match": element.match,
+            "warnings": tab.watch.dialogs[:MAX_DIALOGS],
+            "sentBy": sent_by,
+        }

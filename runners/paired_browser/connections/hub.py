@@ -17,6 +17,7 @@ from decisions.foundation.infra.cancellation import cancel_and_wait
 from decisions.foundation.infra.clock import now_ms
 from decisions.foundation.infra.outages import Outage
 from decisions.foundation.infra.redis import connect, redis_errors
+from decisions.foundation.infra.subscription import messages_of, subscription
 from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.security.sealed_messages import Inbox
 from runners.paired_browser.connections.snapshots import write_snapshots
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 KEEP_S = 5.0  # interval at which the rows of connected browsers are written and checked
 SNAPSHOT_S = 1.0  # shortest interval between two snapshots of one browser
-QUIET_S = 15.0  # after this long without a message the Redis connection is checked with a ping
 SUBSCRIBE_S = 5.0
 CLOSE_S = 1.0
 RETRY_S = 1.0
@@ -245,10 +245,8 @@ class ExtensionHub:
 
     async def _follow(self) -> None:
         while True:
-            client = connect(blocking=True)
             try:
-                async with client.pubsub() as channel:
-                    await channel.subscribe(control_channel(), *self._subscribed)
+                async with subscription(control_channel(), *self._subscribed) as channel:
                     self._channel = channel
                     self._is_ready.set()
                     await self._receive(channel)
@@ -259,29 +257,16 @@ class ExtensionHub:
                 for connection in list(self._connections.values()):
                     connection.close("unavailable")
                 await asyncio.sleep(RETRY_S)
-            finally:
-                await client.aclose()
 
     async def _receive(self, channel: PubSub) -> None:
-        is_pinged = False
-        while True:
-            message = await channel.get_message(timeout=QUIET_S)
-            if message is None:
-                if is_pinged:
-                    raise ConnectionError("redis did not answer a ping")
-                await channel.ping()
-                is_pinged = True
-                continue
-            is_pinged = False
-            name = (message["channel"] or b"").decode()
+        async for message in messages_of(channel):
+            name = message["channel"].decode()
             if message["type"] == "subscribe":
                 self._redis.recovered()
                 if name in self._subscribed:
                     self._subscribed[name].set()
-            elif message["type"] == "message":
-                connection = self._connections.get(name.rpartition(":")[2])
-                if connection is not None:
-                    connection.receive(message["data"])
+            elif connection := self._connections.get(name.rpartition(":")[2]):
+                connection.receive(message["data"])
 
     # --- the rows ---------------------------------------------------------------------------------
 

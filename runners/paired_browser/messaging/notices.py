@@ -37,7 +37,7 @@ def send_task_status(
 
     Args:
         status: of the task, or `removed` when the task no longer works in this browser.
-        waits_for: what it waits for from a person (`WAITS_FOR` of the protocol).
+        waits_for: what it waits for from a person (`waitsFor` of the protocol).
     """
     fields = {"title": title[:200], "waitsFor": waits_for}
     named = {name: value for name, value in fields.items() if value}

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from decisions.foundation.infra.cancellation import cancel_and_wait
 from decisions.foundation.infra.outages import Outage
 from decisions.foundation.infra.redis import connect, redis_errors
+from decisions.foundation.infra.subscription import messages_of, subscription
 from decisions.foundation.security.sealed_messages import Inbox
 from runners.paired_browser.messaging.calls import CallStore
 from runners.paired_browser.messaging.channel import new_reply_channel
@@ -89,31 +90,24 @@ class ReplyHub:
     async def _follow(self) -> None:
         try:
             while True:
-                client = connect(blocking=True)
                 try:
-                    async with client.pubsub() as channel:
-                        await channel.subscribe(self.channel)
-                        while True:
-                            self._handle(await channel.get_message(timeout=None))
+                    async with subscription(self.channel) as channel:
+                        async for message in messages_of(channel):
+                            self._handle(message)
                 except redis_errors() as error:
                     self._redis.failed(error)
                     self._is_ready.clear()
                     await asyncio.sleep(RETRY_S)
-                finally:
-                    await client.aclose()
         finally:
             await self._client.aclose()
 
-    def _handle(self, received: Mapping[str, Any] | None) -> None:
-        if received is None:
-            return
+    def _handle(self, received: Mapping[str, Any]) -> None:
         if received["type"] == "subscribe":
             self._redis.recovered()
             self._is_ready.set()
-        elif received["type"] == "message":
-            message = self._inbox.open(received["data"])
-            waiting = self._waiting.get(str((message or {}).get("actionId")))
-            if message is not None and waiting is not None:
+        elif message := self._inbox.open(received["data"]):
+            waiting = self._waiting.get(str(message.get("actionId")))
+            if waiting is not None:
                 waiting.put_nowait(message)
 
 

@@ -1,6 +1,6 @@
 """The messages of `/ws/plugin`: JSON texts `{v: 1, type, id, …}`, closed, camelCase.
 
-These schemas validate what a browser sends, and docs/extension-protocol.md shows them.
+These schemas validate what a browser sends; docs/extension-protocol.md shows all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from decisions.foundation.validation.json_schema import (
     coerce_integers,
     compile_schema,
 )
-from runners.actions.catalogue import ACTIONS, JUDGE
 
 VERSION = 1
 FRAME_BYTES = 1024 * 1024
@@ -30,13 +29,12 @@ MAX_WINDOWS, MAX_GROUPS, MAX_TABS = 200, 500, 2000
 MAX_NAVIGATIONS = 20
 MAX_ORIGINS = 21
 WAIT_CHARS = 300
-UPLOAD_MAX_BYTES = 25 * 1024 * 1024
 
 _PRINTABLE = "^[^\\u0000-\\u001f\\u007f]*$"
-_BOOL: Schema = {"type": "boolean"}
-_NUMBER: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
-_NEXT: Schema = {**_NUMBER, "minimum": 1}
-_ID: Schema = {"type": "string", "minLength": 1, "maxLength": ID_LENGTH, "pattern": _PRINTABLE}
+BOOL: Schema = {"type": "boolean"}
+NUMBER: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
+NEXT: Schema = {**NUMBER, "minimum": 1}
+ID: Schema = {"type": "string", "minLength": 1, "maxLength": ID_LENGTH, "pattern": _PRINTABLE}
 _WORD: Schema = {"type": "string", "maxLength": 32}
 _TEXT: Schema = {"type": "string", "maxLength": 2000}
 _TITLE: Schema = {"type": "string", "maxLength": TITLE_LENGTH}
@@ -45,58 +43,57 @@ _URL: Schema = {
     "maxLength": URL_LENGTH,
     "description": "Without user name, password and fragment.",
 }
-_ORIGINS: Schema = {"type": "array", "items": {"type": "string"}}
-_COUNTS: Schema = closed(
-    dict.fromkeys(("clicks", "keys", "texts", "wheels", "navigations"), _NUMBER), []
+COUNTS: Schema = closed(
+    dict.fromkeys(("clicks", "keys", "texts", "wheels", "navigations"), NUMBER), []
 )
 _CODE: Schema = {"type": "string", "pattern": "^[A-Z0-9_]{1,64}$"}
-_ERROR: Schema = closed(
-    {"code": _CODE, "message": _TEXT, "retryable": _BOOL, "details": {"type": "object"}},
+ERROR: Schema = closed(
+    {"code": _CODE, "message": _TEXT, "retryable": BOOL, "details": {"type": "object"}},
     ["code", "message"],
 )
 
 
-def _list(items: Schema, most: int) -> Schema:
+def list_of(items: Schema, most: int) -> Schema:
     return {"type": "array", "items": items, "maxItems": most}
 
 
 # --- what a browser has open ----------------------------------------------------------------------
 
 WINDOW: Schema = closed(
-    {"windowId": _NUMBER, "type": _WORD, "focused": _BOOL, "state": _WORD},
+    {"windowId": NUMBER, "type": _WORD, "focused": BOOL, "state": _WORD},
     ["windowId", "type", "focused"],
 )
 GROUP: Schema = closed(
     {
-        "groupId": _NUMBER,
-        "windowId": _NUMBER,
+        "groupId": NUMBER,
+        "windowId": NUMBER,
         "title": _TITLE,
         "color": _WORD,
-        "collapsed": _BOOL,
+        "collapsed": BOOL,
     },
     ["groupId", "windowId"],
 )
 TAB: Schema = closed(
     {
-        "tabId": _NUMBER,
-        "windowId": _NUMBER,
-        "index": _NUMBER,
-        "groupId": _NUMBER,
+        "tabId": NUMBER,
+        "windowId": NUMBER,
+        "index": NUMBER,
+        "groupId": NUMBER,
         "url": _URL,
         "title": _TITLE,
-        "active": _BOOL,
-        "pinned": _BOOL,
+        "active": BOOL,
+        "pinned": BOOL,
         "status": _WORD,
     },
     ["tabId", "windowId", "index", "active", "pinned"],
 )
 STATE: Schema = closed(
     {
-        "windows": _list(WINDOW, MAX_WINDOWS),
-        "groups": _list(GROUP, MAX_GROUPS),
-        "tabs": _list(TAB, MAX_TABS),
-        "activeWindowId": _NUMBER,
-        "activeTabId": _NUMBER,
+        "windows": list_of(WINDOW, MAX_WINDOWS),
+        "groups": list_of(GROUP, MAX_GROUPS),
+        "tabs": list_of(TAB, MAX_TABS),
+        "activeWindowId": NUMBER,
+        "activeTabId": NUMBER,
     },
     ["windows", "groups", "tabs"],
 )
@@ -106,30 +103,30 @@ def _event(kind: str, *required: str, **fields: Schema) -> Schema:
     return closed({"kind": {"const": kind}, **fields}, ["kind", *required])
 
 
-_PLACE = {"tabId": _NUMBER, "windowId": _NUMBER, "index": _NUMBER}
+_PLACE = {"tabId": NUMBER, "windowId": NUMBER, "index": NUMBER}
 TAB_EVENTS: Mapping[str, Schema] = {
     "created": _event("created", "tab", tab=TAB),
     "updated": _event("updated", "tab", tab=TAB),
-    "removed": _event("removed", "tabId", tabId=_NUMBER, windowId=_NUMBER),
-    "activated": _event("activated", "tabId", "windowId", tabId=_NUMBER, windowId=_NUMBER),
+    "removed": _event("removed", "tabId", tabId=NUMBER, windowId=NUMBER),
+    "activated": _event("activated", "tabId", "windowId", tabId=NUMBER, windowId=NUMBER),
     "moved": _event("moved", *_PLACE, **_PLACE),
     "attached": _event("attached", *_PLACE, **_PLACE),
     "detached": _event("detached", "tabId", **_PLACE),
-    "replaced": _event("replaced", "tabId", "replacedTabId", tabId=_NUMBER, replacedTabId=_NUMBER),
+    "replaced": _event("replaced", "tabId", "replacedTabId", tabId=NUMBER, replacedTabId=NUMBER),
     "groupCreated": _event("groupCreated", "group", group=GROUP),
     "groupUpdated": _event("groupUpdated", "group", group=GROUP),
-    "groupRemoved": _event("groupRemoved", "groupId", groupId=_NUMBER),
+    "groupRemoved": _event("groupRemoved", "groupId", groupId=NUMBER),
 }
 
 # --- from the browser -----------------------------------------------------------------------------
 
 
-def _message(type_: str, required: list[str], **fields: Schema) -> Schema:
-    head = {"v": {"const": VERSION}, "type": {"const": type_}, "id": _ID}
+def message_of(type_: str, required: list[str], **fields: Schema) -> Schema:
+    head = {"v": {"const": VERSION}, "type": {"const": type_}, "id": ID}
     return closed({**head, **fields}, ["v", "type", *required])
 
 
-_SECRET: Schema = {"type": "string", "minLength": 1, "maxLength": 256}
+SECRET: Schema = {"type": "string", "minLength": 1, "maxLength": 256}
 ABOUT_EXTENSION: Schema = closed(
     {
         "id": {"type": "string", "minLength": 1, "maxLength": 64, "pattern": _PRINTABLE},
@@ -145,197 +142,61 @@ ABOUT_BROWSER: Schema = closed(
     ["userAgent"],
 )
 FROM_CLIENT: Mapping[str, Schema] = {
-    "activate_extension": _message(
+    "activate_extension": message_of(
         "activate_extension",
         ["id", "extension", "browser"],
-        ticket=_SECRET,
-        clientId=_ID,
-        secret=_SECRET,
+        ticket=SECRET,
+        clientId=ID,
+        secret=SECRET,
         extension=ABOUT_EXTENSION,
         browser=ABOUT_BROWSER,
     ),
-    "full_state_sync": _message("full_state_sync", ["id", "seq", "state"], seq=_NEXT, state=STATE),
-    "tab_event": _message(
+    "full_state_sync": message_of("full_state_sync", ["id", "seq", "state"], seq=NEXT, state=STATE),
+    "tab_event": message_of(
         "tab_event",
         ["id", "seq", "event"],
-        seq=_NEXT,
+        seq=NEXT,
         event={
             "type": "object",
             "required": ["kind"],
             "properties": {"kind": {"enum": list(TAB_EVENTS)}},
         },
     ),
-    "ack": _message("ack", ["id", "ok"], ok=_BOOL, error=_ERROR),
-    "browser_action_result": _message(
+    "ack": message_of("ack", ["id", "ok"], ok=BOOL, error=ERROR),
+    "browser_action_result": message_of(
         "browser_action_result",
         ["id", "actionId", "taskId", "status"],
-        actionId=_ID,
-        taskId=_ID,
-        tabId=_NUMBER,
+        actionId=ID,
+        taskId=ID,
+        tabId=NUMBER,
         status={"enum": ["success", "error", "partial"]},
         result={"type": "object"},
-        warnings=_list(_TEXT, 50),
-        missing=_list(_WORD, 10),
-        pageOrigins=_list({"type": "string", "maxLength": 300}, MAX_ORIGINS),
-        error=_ERROR,
+        warnings=list_of(_TEXT, 50),
+        missing=list_of(_WORD, 10),
+        pageOrigins=list_of({"type": "string", "maxLength": 300}, MAX_ORIGINS),
+        error=ERROR,
     ),
-    "takeover": _message(
+    "takeover": message_of(
         "takeover",
         ["id", "taskId", "reason"],
-        taskId=_ID,
+        taskId=ID,
         reason={"enum": ["input", "button", "debugger_canceled", "overlay_removed"]},
-        counts=_COUNTS,
+        counts=COUNTS,
     ),
-    "resume": _message("resume", ["id", "taskId"], taskId=_ID, counts=_COUNTS),
-    "stop": _message("stop", ["id", "taskId"], taskId=_ID),
-    "activity": _message(
+    "resume": message_of("resume", ["id", "taskId"], taskId=ID, counts=COUNTS),
+    "stop": message_of("stop", ["id", "taskId"], taskId=ID),
+    "activity": message_of(
         "activity",
         ["id", "taskId", "counts"],
-        taskId=_ID,
-        counts=_COUNTS,
-        navigations=_list(_TEXT, MAX_NAVIGATIONS),
+        taskId=ID,
+        counts=COUNTS,
+        navigations=list_of(_TEXT, MAX_NAVIGATIONS),
     ),
-    "ping": _message("ping", []),
-    "pong": _message("pong", []),
+    "ping": message_of("ping", []),
+    "pong": message_of("pong", []),
 }
 _VALIDATORS = {type_: compile_schema(schema) for type_, schema in FROM_CLIENT.items()}
 _EVENT_VALIDATORS = {kind: compile_schema(schema) for kind, schema in TAB_EVENTS.items()}
-
-# --- to the browser -------------------------------------------------------------------------------
-
-_STATUS: Schema = {
-    "enum": ["created", "running", "ongoing", "takeover", "completed", "error", "removed"]
-}
-_WAIT_TEXT: Schema = {"type": "string", "maxLength": WAIT_CHARS}
-WAITS_FOR: Schema = closed(
-    {
-        "type": {"enum": ["confirmation", "answer"]},
-        "act": {
-            "description": "What is to be confirmed; call: a tool that is no browser action.",
-            "enum": [
-                *("submit", "click", "type", "key", "select", "drag", "upload", "dialog"),
-                *("act", "call"),
-            ],
-        },
-        "tool": _WAIT_TEXT,
-        "host": {**_WAIT_TEXT, "description": "Of the page on which the action is."},
-        "element": {**_WAIT_TEXT, "description": "As the observation of the page has it."},
-        "question": _WAIT_TEXT,
-    },
-    ["type"],
-)
-ACTIVATED: Schema = closed(
-    {
-        "clientId": _ID,
-        "secret": _SECRET,
-        "name": {"type": "string"},
-        "principal": {"type": "string"},
-        "serverTime": _NUMBER,
-        "pingIntervalMs": _NUMBER,
-        "syncIntervalMs": _NUMBER,
-        "ownOrigins": _ORIGINS,
-        "artifactOrigins": _ORIGINS,
-        "tasks": _list(
-            closed(
-                {
-                    "taskId": _ID,
-                    "status": _STATUS,
-                    "title": {"type": "string"},
-                    "tabIds": _list(_NUMBER, 1000),
-                    "waitsFor": WAITS_FOR,
-                },
-                ["taskId", "status", "title", "tabIds"],
-            ),
-            1000,
-        ),
-    }
-)
-_UPLOAD: Schema = closed(
-    {
-        "url": {"type": "string"},
-        "method": {"const": "PUT"},
-        "headers": {"type": "object", "additionalProperties": {"type": "string"}},
-        "maxBytes": _NUMBER,
-        "expiresAt": _NUMBER,
-    },
-    ["url", "method", "maxBytes", "expiresAt"],
-)
-_FILE: Schema = closed(
-    {
-        "fileName": {"type": "string"},
-        "mediaType": {"type": "string"},
-        "sizeBytes": _NUMBER,
-        "url": {"type": "string"},
-    }
-)
-_JUDGED = closed(
-    {"node": {"type": "string"}, "toNode": {"type": "string"}, "compares": _BOOL},
-    required=["node", "compares"],
-)
-TO_CLIENT: Mapping[str, Schema] = {
-    "ack": _message("ack", ["ok"], ok=_BOOL, result={"type": "object"}, error=_ERROR, resync=_BOOL),
-    "browser_action": _message(
-        "browser_action",
-        ["id", "actionId", "taskId", "clientId", "attempt", "timeoutMs", "action"],
-        actionId=_ID,
-        taskId=_ID,
-        clientId=_ID,
-        attempt=_NEXT,
-        timeoutMs=_NEXT,
-        action={
-            "type": "object",
-            "description": "{name: parameters} of one action (docs/browser-actions.md).",
-            "properties": {name: {"type": "object"} for name in (*ACTIONS, JUDGE.name)},
-            "additionalProperties": False,
-            "minProperties": 1,
-            "maxProperties": 1,
-        },
-        upload=_UPLOAD,
-        files=_list(_FILE, 10),
-        taskTitle={"type": "string"},
-        expectedOrigin={
-            "type": "string",
-            "description": "The action gives input only to a page of this origin.",
-        },
-        judged=_JUDGED,
-    ),
-    "task_status": _message(
-        "task_status",
-        ["id", "taskId", "status"],
-        taskId=_ID,
-        status=_STATUS,
-        title={"type": "string"},
-        waitsFor=WAITS_FOR,
-    ),
-    "ping": _message("ping", []),
-    "pong": _message("pong", []),
-}
-
-
-# Named parts of the schemas, as the docs show them.
-PARTS: Mapping[str, Schema] = {
-    "state": STATE,
-    "window": WINDOW,
-    "group": GROUP,
-    "tab": TAB,
-    "counts": _COUNTS,
-    "error": _ERROR,
-    "upload": _UPLOAD,
-    "file": _FILE,
-    "judged": _JUDGED,
-    "waitsFor": WAITS_FOR,
-    "id": _ID,
-    "number": _NUMBER,
-}
-
-
-def complete_schema(type_: str) -> Schema:
-    """Return the whole schema of a browser's message; that of a tab event has all its kinds."""
-    schema = FROM_CLIENT[type_]
-    if type_ != "tab_event":
-        return schema
-    event = {"oneOf": list(TAB_EVENTS.values())}
-    return {**schema, "properties": {**schema["properties"], "event": event}}
 
 
 def read_message(text: str) -> dict[str, Any]:

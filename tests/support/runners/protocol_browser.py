@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from decisions.foundation.validation.json_schema import check, compile_schema
-from runners.paired_browser.protocol.messages import TO_CLIENT
+from tests.support.runners.protocol_schemas import TO_CLIENT
 
 TIMEOUT_S = 30.0
 ORIGIN = "chrome-extension://lllnilefilhffgilgeigmjgmhaeckfbl"

@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from runners.paired_browser.protocol.messages import FROM_CLIENT, PARTS, TO_CLIENT, complete_schema
+from runners.paired_browser.protocol.messages import FROM_CLIENT
+from tests.support.runners.protocol_schemas import PARTS, TO_CLIENT, complete_schema
 
 DOCS = Path(__file__).parents[3] / "docs/extension-protocol.md"
 START = "<!-- The schemas: python -m tests.support.runners.protocol_docs -->\n"

@@ -263,7 +263,9 @@ def test_a_stopped_task_keeps_no_windows(reader: Reader, page_server: PageServer
     reader.call("task_stop")
     assert reader.call("click_element", locator={"mode": "semantic", "query": "Open"}).ok
     (tab,) = reader.session.open_tabs()
-    wait_until(lambda: any("which was closed" in notice for notice in tab.take_notices()), 10.0)
+    wait_until(
+        lambda: any("which was closed" in notice for notice in tab.watch.take_notices()), 10.0
+    )
     error = reader.call("browser_list_tabs").error or {}
     assert error["errorCode"] == "TASK_TAB_CLOSED"
     assert (len(reader.session.open_tabs()), page.tab_id > 0) == (1, True)
