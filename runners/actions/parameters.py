@@ -80,6 +80,34 @@ Coordinate = Annotated[
 ]
 
 
+class OnTab(Closed):
+    """An action on one tab of the task."""
+
+    tab_id: TabId
+
+
+class MayPoint(OnTab):
+    """An action on an element by clickId or XPath, or by both, which have to name the same one."""
+
+    click_id: ClickId = None
+    xpath: XPath = None
+
+    @property
+    def points(self) -> bool:
+        """Whether the action names an element."""
+        return self.click_id is not None or self.xpath is not None
+
+
+class Points(MayPoint):
+    """An action that has to name an element."""
+
+    @model_validator(mode="after")
+    def _has_target(self) -> Self:
+        if not self.points:
+            raise ValueError("give clickId or xpath")
+        return self
+
+
 class TaskStart(Closed):
     """The page on which a task starts."""
 
@@ -99,10 +127,8 @@ class TaskStart(Closed):
     )
 
 
-class BrowserDebuggerAttach(Closed):
+class BrowserDebuggerAttach(OnTab):
     """The tab to attach to for mouse and keyboard input."""
-
-    tab_id: TabId
 
 
 class TaskStop(Closed):
@@ -111,17 +137,15 @@ class TaskStop(Closed):
     close_tab: StrictBool = Field(default=False, alias="closeTab")
 
 
-class BrowserWaitForLoaded(Closed):
+class BrowserWaitForLoaded(OnTab):
     """Which tab to wait for, and for how long."""
 
-    tab_id: TabId
     timeout_ms: Whole = Field(default=20_000, ge=1, le=20_000, alias="timeoutMs")
 
 
-class BrowserScreenshot(Closed):
+class BrowserScreenshot(OnTab):
     """Which tab to take a screenshot of."""
 
-    tab_id: TabId
     full_page: StrictBool = Field(
         default=False, alias="fullPage", description="The whole page instead of its visible part."
     )
@@ -139,16 +163,13 @@ class BrowserScreenshot(Closed):
         return self
 
 
-class BrowserReadabilityExtract(Closed):
+class BrowserReadabilityExtract(OnTab):
     """Which tab to read."""
 
-    tab_id: TabId
 
-
-class BrowserDomIndex(Closed):
+class BrowserDomIndex(OnTab):
     """Which elements to number."""
 
-    tab_id: TabId
     scope: Within = "document"
     assign_attr: StrictStr = Field(
         default=CLICK_ATTRIBUTE,
@@ -158,10 +179,9 @@ class BrowserDomIndex(Closed):
     )
 
 
-class BrowserObserve(Closed):
+class BrowserObserve(OnTab):
     """Which tab to observe, and how much of it."""
 
-    tab_id: TabId
     start: Number | None = Field(
         default=None,
         alias="from",
@@ -173,19 +193,15 @@ class BrowserObserve(Closed):
     )
 
 
-class BrowserXpathScan(Closed):
+class BrowserXpathScan(OnTab):
     """Which elements to list with their XPaths."""
 
-    tab_id: TabId
     scope: Within = "document"
 
 
-class BrowserClick(Closed):
+class BrowserClick(MayPoint):
     """What to click, and how."""
 
-    tab_id: TabId
-    click_id: ClickId = None
-    xpath: XPath = None
     x: Coordinate = None
     y: Coordinate = None
     strategy: ClickStrategy = "cdp_mouse"
@@ -193,20 +209,16 @@ class BrowserClick(Closed):
 
     @model_validator(mode="after")
     def _has_target(self) -> BrowserClick:
-        has_element = self.click_id is not None or self.xpath is not None
-        if has_element == (self.x is not None) or (self.x is None) != (self.y is None):
+        if self.points == (self.x is not None) or (self.x is None) != (self.y is None):
             raise ValueError("give clickId or xpath, or else both x and y")
         if self.x is not None and self.strategy != "cdp_mouse":
             raise ValueError("a click at x and y needs the strategy cdp_mouse")
         return self
 
 
-class BrowserType(Closed):
+class BrowserType(MayPoint):
     """What to type, and where."""
 
-    tab_id: TabId
-    xpath: XPath = None
-    click_id: ClickId = None
     text: StrictStr = Field(
         max_length=MAX_TEXT_LENGTH,
         description="Replaces what the field contains: text, the label of an option, true or false"
@@ -217,35 +229,17 @@ class BrowserType(Closed):
     dialog: Dialog = None
 
 
-class BrowserGetHtml(Closed):
+class BrowserGetHtml(OnTab):
     """Which markup to save."""
 
-    tab_id: TabId
     xpath: XPath = None
 
 
-class _PointedElement(Closed):
-    """An action on one element."""
-
-    tab_id: TabId
-    click_id: ClickId = None
-    xpath: XPath = None
-
-    @model_validator(mode="after")
-    def _has_target(self) -> Self:
-        if self.click_id is None and self.xpath is None:
-            raise ValueError("give clickId or xpath")
-        return self
-
-
-class BrowserScroll(Closed):
+class BrowserScroll(MayPoint):
     """What to scroll, and how far: exactly one of screens, to and untilNothingNew, or an element
     alone, which is scrolled into view.
     """
 
-    tab_id: TabId
-    click_id: ClickId = None
-    xpath: XPath = None
     screens: Annotated[int, Field(ge=-MAX_SCREENS, le=MAX_SCREENS), AS_WHOLE] | None = Field(
         default=None, description="How many screens down; negative: up."
     )
@@ -262,12 +256,12 @@ class BrowserScroll(Closed):
         ways = [self.screens is not None, self.to is not None, self.until_nothing_new]
         if sum(ways) > 1:
             raise ValueError("give only one of screens, to and untilNothingNew")
-        if not any(ways) and self.click_id is None and self.xpath is None:
+        if not any(ways) and not self.points:
             raise ValueError("give screens, to, untilNothingNew, clickId or xpath")
         return self
 
 
-class BrowserSelect(_PointedElement):
+class BrowserSelect(Points):
     """Which options to select in which list."""
 
     options: list[Annotated[StrictStr, Field(max_length=500)]] = Field(
@@ -278,35 +272,30 @@ class BrowserSelect(_PointedElement):
     dialog: Dialog = None
 
 
-class BrowserHover(_PointedElement):
+class BrowserHover(Points):
     """Over which element to move the mouse."""
 
 
-class BrowserPressKey(Closed):
+class BrowserPressKey(MayPoint):
     """Which key to press, and in which element."""
 
-    tab_id: TabId
     key: StrictStr = Field(
         pattern=KEY_PATTERN,
         description="Enter, Tab, Escape, Space, Backspace, Delete, Home, End, PageUp, PageDown,"
         " ArrowUp …, a character, or one with Shift+, Control+ or Alt+, such as Control+a.",
     )
-    click_id: ClickId = None
-    xpath: XPath = None
     times: Whole = Field(default=1, ge=1, le=MAX_PRESSES)
     dialog: Dialog = None
 
 
-class BrowserGoBack(Closed):
+class BrowserGoBack(OnTab):
     """The tab to go back in."""
-
-    tab_id: TabId
 
 
 _Offset = Annotated[int, Field(ge=-MAX_PIXELS, le=MAX_PIXELS), AS_WHOLE]
 
 
-class BrowserDrag(_PointedElement):
+class BrowserDrag(Points):
     """What to drag, and where to drop it: on an element, or at a distance in pixels."""
 
     to_click_id: Number | None = Field(default=None, alias="toClickId")
@@ -333,18 +322,16 @@ SearchedText = Annotated[
 ]
 
 
-class BrowserFindText(Closed):
+class BrowserFindText(OnTab):
     """Which text to find on the page."""
 
-    tab_id: TabId
     text: SearchedText
     scroll: StrictBool = Field(default=False, description="Scroll to the first match.")
 
 
-class BrowserWaitForText(Closed):
+class BrowserWaitForText(OnTab):
     """Which text to wait for, and for how long."""
 
-    tab_id: TabId
     text: SearchedText
     gone: StrictBool = Field(default=False, description="Wait until the text has disappeared.")
     timeout_ms: Whole = Field(default=10_000, ge=1, le=30_000, alias="timeoutMs")
@@ -354,16 +341,12 @@ class BrowserListTabs(Closed):
     """No parameters."""
 
 
-class BrowserSwitchTab(Closed):
+class BrowserSwitchTab(OnTab):
     """The tab to show."""
 
-    tab_id: TabId
 
-
-class BrowserCloseTab(Closed):
+class BrowserCloseTab(OnTab):
     """The tab to close."""
-
-    tab_id: TabId
 
 
 class UploadedFile(Closed):
@@ -381,16 +364,7 @@ class UploadedFile(Closed):
         return self
 
 
-class BrowserUpload(Closed):
+class BrowserUpload(Points):
     """Which files to upload in which field."""
 
-    tab_id: TabId
-    click_id: ClickId = None
-    xpath: XPath = None
     files: list[UploadedFile] = Field(min_length=1, max_length=MAX_FILES)
-
-    @model_validator(mode="after")
-    def _has_target(self) -> Self:
-        if self.click_id is None and self.xpath is None:
-            raise ValueError("give clickId or xpath")
-        return self

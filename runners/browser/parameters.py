@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StrictBool, StrictStr, model_validator
 from pydantic.config import JsonDict
 
+from runners.actions.parameters import MayPoint
 from runners.tools.base import AS_WHOLE, Closed, Whole
 
 # Part of the call's time that is not spent on waiting, so that a busy page is still read.
@@ -83,13 +84,6 @@ class Locator(Closed):
         return f"the selector {self.selector}" if self.selector else f"the words “{self.query}”"
 
 
-class PointingArgs(Protocol):
-    """Arguments of an action that name an element."""
-
-    click_id: int | None
-    xpath: str | None
-
-
 class ElementReference(Closed):
     """Identifies an element by clickId or XPath, or by both, which have to name the same one; else
     the field that has the focus. Once it was resolved, `node` is the name of that element; with
@@ -103,7 +97,7 @@ class ElementReference(Closed):
     compares: bool | None = None
 
     @classmethod
-    def of(cls, args: PointingArgs) -> ElementReference:
+    def of(cls, args: MayPoint) -> ElementReference:
         """Return the reference in the arguments of an action."""
         return cls.model_validate({"clickId": args.click_id, "xpath": args.xpath})
 

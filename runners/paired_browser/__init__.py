@@ -1,1 +1,4 @@
-"""The browsers that people paired by the extension: pairing, registry, messages, calls."""
+"""Paired browsers: pairing, registry, messages and calls; `extension` is the program in them.
+
+Public names that may not change say `plugin` and `client`.
+"""

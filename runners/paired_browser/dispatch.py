@@ -241,16 +241,14 @@ class _Call:
             "timeoutMs": action.timeout_ms,
             "action": {action.name: dict(action.params)},
         }
-        if action.upload is not None:
-            message["upload"] = dict(action.upload)
-        if action.files:
-            message["files"] = [dict(file) for file in action.files]
-        if action.task_title:
-            message["taskTitle"] = action.task_title
-        if action.expected_origin:
-            message["expectedOrigin"] = action.expected_origin
-        if action.judged is not None:
-            message["judged"] = dict(action.judged)
+        optional = {
+            "upload": action.upload,
+            "files": action.files,
+            "taskTitle": action.task_title,
+            "expectedOrigin": action.expected_origin,
+            "judged": action.judged,
+        }
+        message |= {name: value for name, value in optional.items() if value}
         channel = browser_channel(action.client_id)
         sent = {"kind": "action", "call": asdict(self._call), "action": message}
         is_received = bool(await self._store.publish(channel, sent))

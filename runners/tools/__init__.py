@@ -1,3 +1,4 @@
-"""What a tool is, whatever it works on, and the registry where tools are found; browser actions are
-registered here too, as tools that only agents have.
+"""What a tool is (S0: a function that callers call by name), and the registry where tools are found.
+
+A browser action (S1) is registered here too, as a tool that only agents have.
 """

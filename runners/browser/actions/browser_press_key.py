@@ -19,13 +19,12 @@ async def browser_press_key(args: BrowserPressKey, ctx: ToolContext) -> KeyPress
     may submit a form. To write text, use browser_type.
     """
     target = ElementReference.of(args)
-    has_target = args.click_id is not None or args.xpath is not None
     async with task_tab(ctx, args.tab_id) as task:
         sent = await send_input(
             task,
             ctx,
             lambda interactor: press_keys(
-                interactor, target if has_target else None, args.key, args.times
+                interactor, target if args.points else None, args.key, args.times
             ),
             dialog=args.dialog,
         )

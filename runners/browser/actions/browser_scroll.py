@@ -37,14 +37,13 @@ async def browser_scroll(args: BrowserScroll, ctx: ToolContext) -> Scrolled:
 
 async def _scroll(task: TaskTab, args: BrowserScroll, ctx: ToolContext) -> dict[str, Any]:
     target = ElementReference.of(args)
-    has_target = args.click_id is not None or args.xpath is not None
 
     def seconds_left() -> float:
         return max(0.1, ctx.seconds_left() - RESERVE_SECONDS)
 
     def request() -> dict[str, Any]:
         return {
-            "locator": target.model_dump() if has_target else None,
+            "locator": target.model_dump() if args.points else None,
             "screens": args.screens,
             "to": args.to,
             "untilNothingNew": args.until_nothing_new,
