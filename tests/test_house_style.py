@@ -23,7 +23,7 @@ FUNCTION_LINES = 60
 
 # The files with `except Exception`, and why a narrower exception would not do.
 BROAD_EXCEPTS: dict[str, str] = {
-    "decisions/foundation/infra/repeating_thread.py": "the last handler: log it, repeat",
+    "decisions/foundation/infra/threads.py": "the last handler: log it, repeat",
     "config/celery.py": "any error of reading an item that is no message: log it, drop the item",
     "config/health.py": "any exception of a driver means that the part is unavailable",
     "decisions/rest_base/view.py": "the last handler of a view: log the error, return an error id",

@@ -66,7 +66,7 @@ from decisions.audit.stored import (
     row_columns,
 )
 from decisions.foundation.infra.outages import Outage
-from decisions.foundation.infra.repeating_thread import RepeatingThread
+from decisions.foundation.infra.threads import RepeatingThread
 from decisions.models import AuditEntry, AuditSeal
 
 BATCH_SIZE = 500  # rows per transaction

@@ -45,6 +45,7 @@ ACTIONS = (
     "numbers",
     "element_lines",
     "outline",
+    "excerpt",
     "observe",
     "markup",
     "synthetic_input",

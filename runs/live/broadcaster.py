@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 
 from decisions.foundation.infra.outages import Outage
-from decisions.foundation.infra.redis import connect, redis_errors
-from decisions.foundation.infra.subscription import subscription
+from decisions.foundation.infra.redis import connect, redis_errors, subscription
 from decisions.foundation.security.sealed_messages import Inbox, seal_message
 from runners.invocation.event_loop import get_loop
 from runs.live.channel import RETRY_S, WORKERS_CHANNEL, viewers_channel

@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 from decisions.foundation.database.clock import database_time
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.processes import mark_alive, process_identity
-from decisions.foundation.infra.repeating_thread import RepeatingThread
+from decisions.foundation.infra.threads import RepeatingThread
 from runners.invocation.event_loop import get_loop
 from runs.journal.writer import save_active_ms
 from runs.lifecycle.lease import Lease

@@ -17,7 +17,7 @@ from django.core.mail import EmailMessage
 from django.db.models import F
 
 from decisions.foundation.infra.outages import Outage
-from decisions.foundation.infra.repeating_thread import RepeatingThread
+from decisions.foundation.infra.threads import RepeatingThread
 from decisions.foundation.presentation.formatting import shorten
 from runs.models import Run, WaitingEmail
 from runs.queries.waiting import DECISION, Waiting, WaitingRow, list_waiting

@@ -21,8 +21,7 @@ import orjson
 from django.db import Error
 
 from decisions.foundation.infra.outages import Outage
-from decisions.foundation.infra.redis import redis_errors
-from decisions.foundation.infra.subscription import messages_of, subscription
+from decisions.foundation.infra.redis import messages_of, redis_errors, subscription
 from decisions.foundation.infra.threads import in_thread
 from runners import metrics
 from runs.events.notify import CHANNEL

@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from decisions.foundation.infra.redis import redis_errors
-from decisions.foundation.infra.subscription import messages_of, subscription
+from decisions.foundation.infra.redis import messages_of, redis_errors, subscription
 from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.security.sealed_messages import Inbox
 from decisions.identity.principals import Principal

@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from decisions.foundation.infra.cancellation import cancel_and_wait
-from decisions.foundation.infra.redis import connect
-from decisions.foundation.infra.subscription import messages_of, subscription
+from decisions.foundation.infra.redis import connect, messages_of, subscription
 from decisions.foundation.security.sealed_messages import Inbox, seal_message
 from runs.live.channel import ANNOUNCE_S, WORKERS_CHANNEL, viewers_channel
 from runs.live.viewer_queue import Message, ViewerQueue

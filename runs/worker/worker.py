@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 from decisions.foundation.database.faults import is_temporary
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.processes import has_ended
-from decisions.foundation.infra.repeating_thread import RepeatingThread
+from decisions.foundation.infra.threads import RepeatingThread
 from runners import metrics
 from runners.browser.pool.pooled_sessions import get_session_pool
 from runners.browser.pool.runtime import count_open_pages

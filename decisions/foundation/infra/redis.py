@@ -1,14 +1,16 @@
-"""Connections to Redis: new ones for asynchronous code, and a shared one for optional data, with
-short timeouts and a circuit breaker: after a failure, calls return None at once for RETRY_AFTER_S.
+"""Connections to Redis: new ones and subscriptions for asynchronous code, and a shared one for
+optional data, with short timeouts and a circuit breaker: after a failure, calls return None at once
+for RETRY_AFTER_S.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 
@@ -17,8 +19,10 @@ from decisions.foundation.infra.outages import Outage
 if TYPE_CHECKING:
     from redis import Redis
     from redis.asyncio import Redis as AsyncRedis
+    from redis.asyncio.client import PubSub
 
 RETRY_AFTER_S = 2.0
+QUIET_S = 15.0  # after this long without a message a subscription is checked with a ping
 _TIMEOUT_S = 0.5
 Result = TypeVar("Result")
 log = logging.getLogger(__name__)
@@ -56,6 +60,41 @@ def connect(*, blocking: bool) -> AsyncRedis:
 
     timeout = None if blocking else 2
     return AsyncRedis.from_url(settings.REDIS_URL, socket_timeout=timeout, socket_connect_timeout=2)
+
+
+@asynccontextmanager
+async def subscription(*names: str) -> AsyncIterator[PubSub]:
+    """Subscribe to channels over a connection of its own, until the end of the block.
+
+    Raises:
+        redis_errors(): Redis is unavailable.
+    """
+    client = connect(blocking=True)
+    try:
+        async with client.pubsub() as channel:
+            await channel.subscribe(*names)
+            yield channel
+    finally:
+        await client.aclose()
+
+
+async def messages_of(channel: PubSub) -> AsyncIterator[Mapping[str, Any]]:
+    """Yield {type, channel, data}: each message, and the confirmation of each subscription (type
+    `subscribe`).
+
+    Raises:
+        redis_errors(): The connection broke, or did not answer a ping.
+    """
+    is_pinged = False
+    while True:
+        message = await channel.get_message(timeout=QUIET_S)
+        if message is None:
+            if is_pinged:
+                raise ConnectionError("redis did not answer a ping")
+            await channel.ping()
+        is_pinged = message is None
+        if message is not None and message["type"] in ("subscribe", "message"):
+            yield message
 
 
 def describe_redis_fault() -> str | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from runners.actions.catalogue import OBSERVE
 from runners.actions.parameters import CLICK_ATTRIBUTE, BrowserObserve
 from runners.actions.registration import action
-from runners.actions.results import OmittedLines, PageObservation
-from runners.browser.reading.excerpt import Excerpt, excerpt_of
+from runners.actions.results import PageObservation
 from runners.browser.tabs.element_index import run_in_all_roots
 from runners.browser.tabs.task_tab import check_page_address, task_tab
 from runners.tools.base import ToolContext
@@ -25,13 +24,13 @@ async def browser_observe(args: BrowserObserve, ctx: ToolContext) -> PageObserva
     async with task_tab(ctx, args.tab_id, settled=True) as task:
         options = {
             "attribute": CLICK_ATTRIBUTE,
-            "isContinued": args.start is not None,
+            "start": args.start,
+            "full": args.full,
             "withBoxes": args.boxes,
             "settle": {"parseMs": PARSE_MS, "idleMs": IDLE_MS},
         }
         page = await run_in_all_roots(task, ctx, "observe", lambda: options)
         check_page_address(page["url"], ctx)
-        excerpt = excerpt_of(page["lines"], start=args.start, full=args.full)
         events = {} if args.start is not None else task.events.take()
         masked = {kind: [ctx.mask(text) for text in texts] for kind, texts in events.items()}
         return PageObservation(
@@ -40,14 +39,8 @@ async def browser_observe(args: BrowserObserve, ctx: ToolContext) -> PageObserva
             status=page["status"],
             viewport=page["viewport"],
             scroll=page["scroll"],
-            text=ctx.mask(_text(excerpt, page["behind"])),
+            text=ctx.mask(page["text"]),
             elements=page["elements"],
-            cut=OmittedLines(next=excerpt.next, left=excerpt.left) if excerpt.next else None,
+            cut=page["cut"],
             **masked,
         )
-
-
-def _text(excerpt: Excerpt, behind: int) -> str:
-    if not behind:
-        return excerpt.text
-    return f"({behind} elements are behind a layer that covers the page)\n{excerpt.text}"

@@ -50,7 +50,7 @@ const outlineLines = ({ listed, behind }, isContinued, secrets) => {
   return outline.lines;
 };
 
-const observe = async ({ attribute, firstId, isContinued, withBoxes, settle: limits }) => {
+const observe = async ({ attribute, firstId, start, full, withBoxes, settle: limits }) => {
   await settle(limits);
   const roots = findRoots(document);
   const hosts = possibleClosedHosts(roots);
@@ -59,11 +59,13 @@ const observe = async ({ attribute, firstId, isContinued, withBoxes, settle: lim
   clickIds.next = Math.max(clickIds.next, firstId);
   const found = observed(roots);
   const secrets = findSecrets(roots.map(({ root }) => root));
-  const lines = outlineLines(found, isContinued, secrets);
+  const lines = outlineLines(found, start !== null, secrets).map((line) => lineOutput(line, withBoxes));
+  const { text, next, left } = excerptOf(lines, { start, full });
+  const behind = found.behind.size ? `(${found.behind.size} elements are behind a layer that covers the page)\n` : "";
   writeClickIds(roots, attribute, new Set(found.listed.map(({ element }) => element)));
   return {
     closedHosts: 0, url: location.href, title: masked(shorten(collapse(titleOf(document)).trim(), 300), secrets.values).toWellFormed(),
     status: httpStatus(), viewport: { width: window.innerWidth, height: window.innerHeight }, scroll: scrollPosition(mainScrollArea()).screen,
-    lines: lines.map((line) => lineOutput(line, withBoxes)), elements: found.listed.length, behind: found.behind.size, nextId: clickIds.next,
+    text: behind + text, cut: next === null ? null : { next, left }, elements: found.listed.length, nextId: clickIds.next,
   };
 };

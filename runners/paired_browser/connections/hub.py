@@ -16,8 +16,7 @@ from django.db import Error
 from decisions.foundation.infra.cancellation import cancel_and_wait
 from decisions.foundation.infra.clock import now_ms
 from decisions.foundation.infra.outages import Outage
-from decisions.foundation.infra.redis import connect, redis_errors
-from decisions.foundation.infra.subscription import messages_of, subscription
+from decisions.foundation.infra.redis import connect, messages_of, redis_errors, subscription
 from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.security.sealed_messages import Inbox
 from runners.paired_browser.connections.snapshots import write_snapshots

@@ -11,8 +11,7 @@ from weakref import WeakKeyDictionary
 
 from decisions.foundation.infra.cancellation import cancel_and_wait
 from decisions.foundation.infra.outages import Outage
-from decisions.foundation.infra.redis import connect, redis_errors
-from decisions.foundation.infra.subscription import messages_of, subscription
+from decisions.foundation.infra.redis import connect, messages_of, redis_errors, subscription
 from decisions.foundation.security.sealed_messages import Inbox
 from runners.paired_browser.messaging.calls import CallStore
 from runners.paired_browser.messaging.channel import new_reply_channel

@@ -18,7 +18,7 @@ from django.db import Error, connection
 
 from decisions.audit.anonymous_events import take_anonymous_totals, write_counted_events
 from decisions.foundation.infra.redis import SharedRedis
-from decisions.foundation.infra.repeating_thread import RepeatingThread
+from decisions.foundation.infra.threads import RepeatingThread
 from runners import metrics
 from runners.metrics import METRICS, Series
 

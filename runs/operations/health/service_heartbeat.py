@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.outages import Outage
 from decisions.foundation.infra.processes import process_identity
-from decisions.foundation.infra.repeating_thread import RepeatingThread
+from decisions.foundation.infra.threads import RepeatingThread
 from runs.models import ServiceBeat
 
 BEAT_S = 10.0

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from pathlib import Path
-from typing import Any
-
-import playwright
 import pytest
 
-from runners.browser.reading.excerpt import excerpt_of
-from runners.paired_browser.package import FOLDER
 from tests.support.browser.page_actions import LOG
 from tests.support.browser.page_server import PageServer
 from tests.support.extension.extension_fixtures import ExtensionTask
-
-NODE = Path(playwright.__file__).parent / "driver/node"
 
 
 def test_the_main_actions_work_in_a_tab_that_is_not_shown(
@@ -101,27 +91,3 @@ def test_a_secret_is_covered_in_pictures_and_masked_in_markup(
     html = extension_task.perform("browser_get_html", {"tabId": extension_task.tab_id})
     _, markup = extension_task.server.files.uploads[f"/{html['actionId']}"]
     assert b"open-sesame-7" not in markup
-
-
-@pytest.mark.slow
-def test_the_lines_of_an_observation_are_chosen_as_by_the_workers_browser() -> None:
-    lines = [
-        {"text": f"{at} {'é' * (at % 200)}", "inView": 40 <= at < 60, "isText": at % 3 == 0}
-        for at in range(200)
-    ]
-    for start, full in ((None, False), (None, True), (50, False), (190, True)):
-        expected = excerpt_of(lines, start=start, full=full)
-        chosen = excerpt_by_the_extension(lines, start=start, full=full)
-        assert chosen == {"text": expected.text, "next": expected.next, "left": expected.left}
-
-
-def excerpt_by_the_extension(lines: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
-    module = json.dumps((FOLDER / "reading/excerpt.js").as_uri())
-    script = (
-        f"const {{ excerptOf }} = await import({module});"
-        f"console.log(JSON.stringify(excerptOf({json.dumps(lines)}, {json.dumps(options)})))"
-    )
-    command = [str(NODE), "--no-warnings", "--input-type=module", "-e", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    chosen: dict[str, Any] = json.loads(done.stdout)
-    return chosen

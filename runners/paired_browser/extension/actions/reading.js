@@ -2,7 +2,6 @@
 // browser_wait_for_text and browser_wait_for_loaded.
 import { now } from "../clock.js";
 import { textNotShown } from "../failures.js";
-import { excerptOf } from "../reading/excerpt.js";
 import { runInAllRoots } from "../reading/roots.js";
 import { ERROR_PAGE, waitForDocument, waitForNavigation } from "../tab/navigation.js";
 import { resultOf } from "./context.js";
@@ -16,16 +15,14 @@ const NOT_OPENED = "The requested page could not be opened; the browser shows an
 export async function observe(context, { tabId, from = null, full = false, boxes = false }) {
   const tab = await context.useTab(tabId, { settled: true });
   const options = {
-    attribute: CLICK_ATTRIBUTE, isContinued: from !== null, withBoxes: boxes, settle: { parseMs: PARSE_MS, idleMs: IDLE_MS },
+    attribute: CLICK_ATTRIBUTE, start: from, full, withBoxes: boxes, settle: { parseMs: PARSE_MS, idleMs: IDLE_MS },
   };
   const page = await context.withoutOverlay(tabId, () => runInAllRoots(context, "observe", () => options));
   context.checkAddress(page.url);
-  const excerpt = excerptOf(page.lines, { start: from, full });
-  const behind = page.behind ? `(${page.behind} elements are behind a layer that covers the page)\n` : "";
   const events = from === null ? tab.events.take() : {};
   return resultOf({
-    url: page.url, title: page.title, status: page.status, viewport: page.viewport, scroll: page.scroll, text: behind + excerpt.text,
-    elements: page.elements, cut: excerpt.next ? { next: excerpt.next, left: excerpt.left } : undefined, ...events,
+    url: page.url, title: page.title, status: page.status, viewport: page.viewport, scroll: page.scroll, text: page.text,
+    elements: page.elements, cut: page.cut ?? undefined, ...events,
   });
 }
 

@@ -1724,6 +1724,66 @@ for (const element of this.left) this.addElement(element);
 this.flush();
 }
 }
+const EXCERPT_BYTES = 3500;
+const FULL_EXCERPT_BYTES = 12_000;
+const EXCERPT_TEXT_LIMIT = 160; // characters of a text on a page that has to be cut
+const GAP_BYTES = 48; // what a mark for omitted lines takes at most
+const utf8 = new TextEncoder();
+const lineBytes = (text) => utf8.encode(text).length + 1;
+const shortenedLine = ({ text, isText }) => {
+const characters = [...text];
+if (!isText || characters.length <= EXCERPT_TEXT_LIMIT) return text;
+return `${characters.slice(0, EXCERPT_TEXT_LIMIT - 1).join("").trimEnd()}…`;
+};
+const linesFrom = (texts, start, limit) => {
+let end = start - 1;
+for (let size = 0; end < texts.length; end += 1) {
+if (size > 0 && size + lineBytes(texts[end]) > limit) break;
+size += lineBytes(texts[end]);
+}
+const left = Math.max(0, texts.length - end);
+return { text: texts.slice(start - 1, end).join("\n"), next: left > 0 ? end + 1 : null, left };
+};
+const chosenLines = (lines, texts, limit) => {
+const positions = lines.map((_, at) => at);
+const inView = positions.filter((at) => lines[at].inView);
+const begin = inView[0] ?? 0;
+const after = positions.filter((at) => at >= begin && !lines[at].inView);
+const before = positions.filter((at) => at < begin && !lines[at].inView).reverse();
+const found = new Set();
+let left = limit - GAP_BYTES;
+for (const at of [...inView, ...after, ...before]) {
+const isApart = !found.has(at - 1) && !found.has(at + 1);
+left -= lineBytes(texts[at]) + (isApart ? GAP_BYTES : 0);
+if (left < 0) break;
+found.add(at);
+}
+return found;
+};
+const markedLines = (texts, shownAt) => {
+const shown = [];
+const omitted = texts.map((_, at) => at).filter((at) => !shownAt.has(at));
+for (const [at, text] of texts.entries()) {
+if (shownAt.has(at)) shown.push(text);
+else if (at === 0 || shownAt.has(at - 1)) {
+let end = at;
+while (end < texts.length && !shownAt.has(end)) end += 1;
+shown.push(`… ${end - at} lines left out (from: ${at + 1})`);
+}
+}
+const first = shownAt.size ? Math.min(...shownAt) : -1;
+const following = omitted.filter((at) => at > first);
+const next = (following.length ? following : omitted)[0];
+return { text: shown.join("\n"), next: next === undefined ? null : next + 1, left: omitted.length };
+};
+const excerptOf = (lines, { start = null, full = false } = {}) => {
+const limit = full ? FULL_EXCERPT_BYTES : EXCERPT_BYTES;
+let texts = lines.map(({ text }) => text);
+const size = texts.reduce((sum, text) => sum + lineBytes(text), 0);
+if (start === null && size <= limit) return { text: texts.join("\n"), next: null, left: 0 };
+if (!full) texts = lines.map(shortenedLine);
+return start === null ? markedLines(texts, chosenLines(lines, texts, limit)) : linesFrom(texts, start, limit);
+};
 const OBSERVED_LIMIT = 2000;
 const seenIds = (globalThis.continuitySeenIds ??= { last: null, earlier: null });
 const labelsOfHidden = (roots) => boxesOf(roots, "label", (element) => hiddenControlOf(element) !== null);
@@ -1769,7 +1829,7 @@ if (root) outline.visitElement(root, tagOf(root));
 outline.addOthers();
 return outline.lines;
 };
-const observe = async ({ attribute, firstId, isContinued, withBoxes, settle: limits }) => {
+const observe = async ({ attribute, firstId, start, full, withBoxes, settle: limits }) => {
 await settle(limits);
 const roots = findRoots(document);
 const hosts = possibleClosedHosts(roots);
@@ -1778,12 +1838,14 @@ if (hosts.length) return { closedHosts: hosts.length };
 clickIds.next = Math.max(clickIds.next, firstId);
 const found = observed(roots);
 const secrets = findSecrets(roots.map(({ root }) => root));
-const lines = outlineLines(found, isContinued, secrets);
+const lines = outlineLines(found, start !== null, secrets).map((line) => lineOutput(line, withBoxes));
+const { text, next, left } = excerptOf(lines, { start, full });
+const behind = found.behind.size ? `(${found.behind.size} elements are behind a layer that covers the page)\n` : "";
 writeClickIds(roots, attribute, new Set(found.listed.map(({ element }) => element)));
 return {
 closedHosts: 0, url: location.href, title: masked(shorten(collapse(titleOf(document)).trim(), 300), secrets.values).toWellFormed(),
 status: httpStatus(), viewport: { width: window.innerWidth, height: window.innerHeight }, scroll: scrollPosition(mainScrollArea()).screen,
-lines: lines.map((line) => lineOutput(line, withBoxes)), elements: found.listed.length, behind: found.behind.size, nextId: clickIds.next,
+text: behind + text, cut: next === null ? null : { next, left }, elements: found.listed.length, nextId: clickIds.next,
 };
 };
 const outerOf = getter(Element.prototype, "outerHTML");

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 from django.db import OperationalError
 
-from decisions.foundation.infra import repeating_thread
-from decisions.foundation.infra.repeating_thread import RepeatingThread
+from decisions.foundation.infra import threads
+from decisions.foundation.infra.threads import RepeatingThread
 
-LOG = repeating_thread.log.name
+LOG = threads.log.name
 
 
 def _repeat(call: Callable[[], object], calls: int, **given: object) -> None:
@@ -74,7 +74,7 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
 def test_a_defect_is_logged_and_the_next_call_follows(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeating_thread, "AFTER_DEFECT_S", 0.0)
+    monkeypatch.setattr(threads, "AFTER_DEFECT_S", 0.0)
     failures = [ValueError("a defect")]
 
     def fail() -> None:

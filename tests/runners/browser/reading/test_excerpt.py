@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import playwright
 import pytest
 
-from runners.browser.reading.excerpt import LIMIT_BYTES, TEXT_LIMIT, excerpt_of
+from runners.browser.page_scripts import FOLDER
+
+NODE = Path(playwright.__file__).parent / "driver/node"
+LIMIT_BYTES, TEXT_LIMIT = 3500, 160  # as in page/excerpt.js
+
+
+class Excerpt(NamedTuple):
+    text: str
+    next: int | None
+    left: int
+
+
+def excerpt_of(page: list[dict[str, Any]], *, start: int | None, full: bool) -> Excerpt:
+    """Return what page/excerpt.js chooses."""
+    options = json.dumps({"start": start, "full": full})
+    call = f"console.log(JSON.stringify(excerptOf({json.dumps(page)}, {options})))"
+    script = f"{(FOLDER / 'excerpt.js').read_text()}\n{call}"
+    done = subprocess.run(
+        [str(NODE), "-"], input=script, capture_output=True, text=True, timeout=60, check=True
+    )
+    return Excerpt(**json.loads(done.stdout))
 
 
 def lines(count: int, view: range, **fields: Any) -> list[dict[str, Any]]:
