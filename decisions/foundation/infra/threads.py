@@ -1,5 +1,5 @@
-"""Thread pools for blocking work of asynchronous code, and threads that repeat a function; both care
-for Django's connections.
+"""Thread pools for blocking work of asynchronous code, and threads that repeat a function. Both
+close connections of Django that broke.
 
 Short database work has a small pool whose threads keep their connections. Work that waits for
 anything else uses the second pool: in the first it would delay every call of the process.
