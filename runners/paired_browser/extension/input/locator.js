@@ -15,13 +15,9 @@ const MESSAGES = {
   covered: "Another element covers the element for {target}.",
   moving: "The element for {target} keeps moving.",
   outside: "The element for {target} cannot be scrolled into view.",
-  gone: "The element for {target} is no longer on the page; index the page again.",
-  other_origin: "The element for {target} is a frame of another origin, which gets no input; open its address as a page of its own.",
-};
-const REFERENCE_MESSAGES = {
-  ...MESSAGES,
   gone: "The element for {target} is no longer on the page; look at the page again.",
   not_focusable: "The element for {target} cannot have the focus.",
+  other_origin: "The element for {target} is a frame of another origin, which gets no input; open its address as a page of its own.",
 };
 const NO_MATCH = "No element on the page matches {target}.";
 
@@ -105,7 +101,7 @@ export function requireFound(answer, target, url) {
   if (problem === TWO_ELEMENTS) throw namesTwoElements(target);
   if (problem === "bad_xpath") throw invalidParameter(`xpath: ${target.xpath} is not a valid XPath of elements.`, { effect: "none" });
   const details = { reason: problem, url, effect: "none", ...(coveredBy ? { coveredBy } : {}) };
-  throw elementNotFound(withName(REFERENCE_MESSAGES[problem] ?? NO_MATCH, target ?? referenceOf({})), details);
+  throw elementNotFound(withName(MESSAGES[problem] ?? NO_MATCH, target ?? referenceOf({})), details);
 }
 
 // The document of an element was replaced.
