@@ -26,7 +26,7 @@ from runners.paired_browser.pairing.reconnect_secrets import new_secret, standin
 from runners.paired_browser.pairing.selectors import UNHEALTHY_AFTER, browser_name
 from runners.paired_browser.pairing.tickets import redeem_ticket
 
-CLIENTS_MAX = 50  # of one principal
+BROWSERS_MAX = 50  # of one principal
 REVOKED_KEPT = timedelta(days=30)
 
 
@@ -70,15 +70,15 @@ def pair_browser_of(
 
     Raises:
         NotAuthenticated: As `redeem_ticket`.
-        TooManyBrowsers: The principal has CLIENTS_MAX browsers.
+        TooManyBrowsers: The principal has BROWSERS_MAX browsers.
     """
     client_id = client_id or new_client_id()
     secret, digest = new_secret(client_id, 1)
     with transaction.atomic():
         principal, stored = redeem_ticket(ticket)
         mine = PluginClient.objects.filter(principal_id=principal.id, revoked_at__isnull=True)
-        if mine.filter(workspace_id=principal.workspace_id).count() >= CLIENTS_MAX:
-            raise TooManyBrowsers(f"{CLIENTS_MAX} browsers are paired for {principal.id} already.")
+        if mine.filter(workspace_id=principal.workspace_id).count() >= BROWSERS_MAX:
+            raise TooManyBrowsers(f"{BROWSERS_MAX} browsers are paired for {principal.id} already.")
         client = PluginClient(
             id=client_id,
             tenant_id=principal.tenant_id,
@@ -179,8 +179,8 @@ def keep_connected(
 
     Args:
         connections: connection id by client id.
-        seen: clients that sent a message since the last call.
-        answered: clients that answered a ping or acknowledged an action since then.
+        seen: browsers that sent a message since the last call.
+        answered: browsers that answered a ping or acknowledged an action since then.
     """
     if seen:
         alive = PluginClient.objects.filter(id__in=seen, connection_id__isnull=False)
