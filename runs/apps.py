@@ -78,8 +78,8 @@ def _record_answer(**signal: Any) -> None:
 
 def _call_information() -> CallInformation:
     from runners.targets.cache import state_of_target
+    from runs.calls.decision_context import basis_of_decision, context_of_decision
     from runs.calls.known_calls import list_known_calls
-    from runs.queries.call_context import basis_of_decision, context_of_decision
 
     return CallInformation(
         context_of=context_of_decision,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -43,7 +43,11 @@ _UNREADABLE = "What an earlier confirmation was requested for cannot be read."
 _NOT_GENUINE = (
     "The confirmation of decision {} does not count: no valid answer of a person is stored."
 )
-_NEGATIVE = (ConfirmationStatus.REFUSED, ConfirmationStatus.EXPIRED, ConfirmationStatus.WITHDRAWN)
+_DENIED = {
+    ConfirmationStatus.REFUSED: "A person refused {}",
+    ConfirmationStatus.EXPIRED: "No person confirmed {} in time",
+    ConfirmationStatus.WITHDRAWN: "The confirmation of {} was withdrawn",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,7 @@ class Authorization:
         renewals: how often a confirmation of this call was requested anew because the element of
             the page that it uses had changed.
         forged: the earlier confirmation, if it is confirmed by its status alone.
-        precondition: that the policy rules have not changed since; the statement that starts the
+        preconditions: that the policy rules have not changed since; the statement that starts the
             call tests it.
     """
 
@@ -149,7 +153,7 @@ class Authorization:
     decision: str
     confirmation: Confirmation | None = None
     supersedes: int | None = None
-    precondition: Precondition | None = None
+    preconditions: Sequence[Precondition] = ()
     hidden: str = ""
     asks_again: str = ""
     renewals: int = 0
@@ -164,14 +168,15 @@ class Authorization:
         )
 
 
-def allowed_if(call: ToolCallRequest) -> Precondition | None:
-    """Return the condition under which policy allows a new call without a confirmation, by the
-    rules that this process cached; None: `admit_call` has to decide. Takes no query.
+def authorize_cached(call: ToolCallRequest) -> Authorization | None:
+    """Return the authorization of a call that the rules which this process cached allow, without a
+    query; None for any other decision, or where a person may have been asked about the call.
     """
     policy = cached_policy(call)
     verdict = _verdict(policy, call)
-    is_allowed = verdict.decision == "allow" and not call.may_have_confirmation
-    return policy.precondition if is_allowed else None
+    if verdict.decision != "allow" or call.may_have_confirmation:
+        return None
+    return Authorization(verdict, "allow", preconditions=[policy.precondition])
 
 
 def authorize(call: ToolCallRequest) -> Authorization:
@@ -183,7 +188,7 @@ def authorize(call: ToolCallRequest) -> Authorization:
     policy = current_policy(call)
     authorization = replace(
         _with_confirmation(call, _verdict(policy, call)),
-        precondition=policy.precondition,
+        preconditions=[policy.precondition],
         target_state=call.target_state,
     )
     return _denied_if_hidden(call, authorization)
@@ -265,7 +270,7 @@ def _with_found(confirmation: Confirmation, verdict: Verdict) -> Authorization:
         return Authorization(verdict, "deny" if refused else "allow", refused)
     if confirmation.status == ConfirmationStatus.CONFIRMED:
         return Authorization(verdict, "allow", confirmation)
-    denied = confirmation.status in _NEGATIVE
+    denied = confirmation.status in _DENIED
     return Authorization(verdict, "deny" if denied else "confirm", confirmation)
 
 
@@ -273,7 +278,7 @@ def _why_outdated(confirmation: Confirmation) -> str:
     """Return why the call needs a new confirmation: what it works on has changed since this one was
     requested, or what that was cannot be read. Empty: it needs none.
     """
-    if confirmation.status in _NEGATIVE or confirmation.used_at is not None:
+    if confirmation.status in _DENIED or confirmation.used_at is not None:
         return ""
     basis = call_information().basis_of(confirmation.decision)
     stored = stored_basis(confirmation.decision)
@@ -348,8 +353,7 @@ def admit_call(call: ToolCallRequest) -> Confirmation | None:
             authorization.verdict, "confirm", _request_once(call, authorization)
         )
     if authorization.decision == "deny":
-        record_denial(call, authorization)
-        refusal = denial(call, authorization)
+        refusal = deny(call, authorization)
         refusal.is_recorded = True
         raise refusal
     if authorization.decision == "confirm" and authorization.confirmation is not None:
@@ -373,23 +377,21 @@ def use_approval(approval: Confirmation | None) -> None:
 
 def _authorize_direct(call: ToolCallRequest) -> Authorization:
     authorization = authorize(call)
-    if authorization.confirmation is not None and _has_lapsed(authorization.confirmation):
-        return Authorization(
-            authorization.verdict, "confirm", supersedes=authorization.confirmation.decision_id
-        )
-    if authorization.confirmation is None or call.key:
+    approval = authorization.confirmation
+    if approval is None or not (_has_lapsed(approval) or _is_spent(call, authorization, approval)):
         return authorization
-    # Without a key, a repeated call cannot be distinguished from a new one. A used approval, and a
-    # refusal after its expiry time, do not apply to a new call.
-    expired = authorization.confirmation.expires_at <= datetime.now(UTC)
-    is_spent = authorization.confirmation.used_at is not None or (
-        authorization.decision == "deny" and expired
-    )
-    if not is_spent:
-        return authorization
-    return Authorization(
-        authorization.verdict, "confirm", supersedes=authorization.confirmation.decision_id
-    )
+    return Authorization(authorization.verdict, "confirm", supersedes=approval.decision_id)
+
+
+def _is_spent(
+    call: ToolCallRequest, authorization: Authorization, confirmation: Confirmation
+) -> bool:
+    """Return whether a used approval, or a refusal after its expiry time, does not apply to a new
+    call: without a key, a repeated call cannot be distinguished from a new one.
+    """
+    expired = confirmation.expires_at <= datetime.now(UTC)
+    is_over = confirmation.used_at is not None or (authorization.decision == "deny" and expired)
+    return not call.key and is_over
 
 
 def _has_lapsed(approval: Confirmation) -> bool:
@@ -427,50 +429,38 @@ def _required(
     )
 
 
-def denial(call: ToolCallRequest, authorization: Authorization) -> PolicyDenied:
-    """Return the error of a denied call; details.because is `rule`, `hidden` (no person could see
-    the arguments whole) or the confirmation's status.
+def deny(call: ToolCallRequest, authorization: Authorization) -> PolicyDenied:
+    """Record the audit event of a denied call, in the caller's transaction, and return the call's
+    error; details.because is `rule`, `hidden` (no person could see the arguments whole) or the
+    confirmation's status.
     """
-    tool, confirmation = call.tool[:128], authorization.confirmation
-    details: dict[str, Any] = {"tool": tool, "rule": authorization.verdict.rule}
-    if authorization.hidden:
-        details["because"] = "hidden"
-        return PolicyDenied(
-            f"A person has to confirm {tool} and could not see it whole. {authorization.hidden}",
-            details=details,
-        )
-    if confirmation is None:
-        reason = (authorization.verdict.reason or authorization.verdict.rule).rstrip(".")
-        details["because"] = "rule"
-        return PolicyDenied(f"Policy does not allow {tool}: {reason}.", details=details)
-    details |= {"because": str(confirmation.status), "decisionId": confirmation.decision_id}
-    message = {
-        ConfirmationStatus.REFUSED: f"A person refused {tool}",
-        ConfirmationStatus.EXPIRED: f"No person confirmed {tool} in time",
-        ConfirmationStatus.WITHDRAWN: f"The confirmation of {tool} was withdrawn",
-    }[ConfirmationStatus(confirmation.status)]
-    return PolicyDenied(f"{message} (decision {confirmation.decision_id}).", details=details)
+    tool, verdict, hidden = call.tool[:128], authorization.verdict, authorization.hidden
+    confirmation = authorization.confirmation
+    about: dict[str, Any] = {}
+    if hidden:
+        about["because"] = "hidden"
+        message = f"A person has to confirm {tool} and could not see it whole. {hidden}"
+    elif confirmation is not None:
+        status = ConfirmationStatus(confirmation.status)
+        about["because"] = str(status)
+        about["decisionId"] = confirmation.decision_id
+        message = f"{_DENIED[status].format(tool)} (decision {confirmation.decision_id})."
+    else:
+        reason = (verdict.reason or verdict.rule).rstrip(".")
+        message = f"Policy does not allow {tool}: {reason}."
+    record_denial(call, verdict.rule, **about, **({"reason": hidden} if hidden else {}))
+    details = {"tool": tool, "rule": verdict.rule, "because": "rule", **about}
+    return PolicyDenied(message, details=details)
 
 
-def record_denial(call: ToolCallRequest, authorization: Authorization) -> None:
+def record_denial(call: ToolCallRequest, rule: str, **more: Any) -> None:
     """Record the audit event of a denied call, in the caller's transaction."""
-    details: dict[str, Any] = {"tool": call.tool[:128], "rule": authorization.verdict.rule}
-    details["argsDigest"] = call.digest
+    details: dict[str, Any] = {"tool": call.tool[:128], "rule": rule, "argsDigest": call.digest}
     if call.target_id:
         details["targetId"] = call.target_id
-    if authorization.hidden:
-        details |= {"because": "hidden", "reason": authorization.hidden}
-    if authorization.confirmation is not None:
-        details |= {
-            "because": authorization.confirmation.status,
-            "decisionId": authorization.confirmation.decision_id,
-        }
     about = ("run", call.run_id) if call.run_id else ("tool", call.tool)
-    record(
-        AuditEvent(
-            "policy.denied", call.principal_id, *about, call.tenant_id, call.workspace_id, details
-        )
-    )
+    scope = call.tenant_id, call.workspace_id
+    record(AuditEvent("policy.denied", call.principal_id, *about, *scope, details | more))
 
 
 def tool_call_request(

@@ -16,8 +16,7 @@ from decisions.authorization.authorize import (
     Authorization,
     ToolCallRequest,
     authorize,
-    denial,
-    record_denial,
+    deny,
     tool_call_request,
 )
 from decisions.authorization.confirmations import DIGEST_PURPOSE, confirm, resolve, token_message
@@ -102,8 +101,7 @@ def _admit(request: ToolCallRequest) -> None:
     if authorization.decision == "confirm":
         verdict = replace(verdict, reason="a person has to confirm this in the inbox")
     authorization = Authorization(verdict, "deny")
-    record_denial(request, authorization)
-    raise denial(request, authorization)
+    raise deny(request, authorization)
 
 
 def _confirm_by_scope(

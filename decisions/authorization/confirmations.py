@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -238,20 +238,29 @@ def resolve(confirmation: Confirmation, status: ConfirmationStatus, *, by: str, 
     Returns False, with the instance refreshed, if it was decided before or has expired.
     """
     now = datetime.now(UTC)
-    waiting = Confirmation.objects.filter(
-        pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__gt=now
-    )
     answer = Answer(status, now, by, how)
     columns = {**asdict(answer), "answer_mac": answer_mac(confirmation, answer)}
-    if not waiting.update(**columns):
-        confirmation.refresh_from_db(fields=["status", "expires_at", "decided_at", "decided_how"])
+    if not _end(confirmation, columns, expires_at__gt=now):
         if confirmation.status == ConfirmationStatus.WAITING:
             _expire(confirmation, now)
         return False
-    for name, value in columns.items():
-        setattr(confirmation, name, value)
     _record(confirmation, f"confirmation.{status}", by, how=how, hasMac=True)
     decision_resolved.send(sender=Confirmation, confirmation=confirmation)
+    return True
+
+
+def _end(confirmation: Confirmation, columns: Mapping[str, Any], **conditions: Any) -> bool:
+    """Set the columns of a confirmation that waits and meets the conditions; False, with the
+    instance refreshed, if there is none.
+    """
+    waiting = Confirmation.objects.filter(
+        pk=confirmation.pk, status=ConfirmationStatus.WAITING, **conditions
+    )
+    if not waiting.update(**columns):
+        confirmation.refresh_from_db(fields=[*columns, "expires_at"])
+        return False
+    for name, value in columns.items():
+        setattr(confirmation, name, value)
     return True
 
 
@@ -268,13 +277,13 @@ def expire_due(now: datetime | None = None) -> int:
 
 
 def _expire(confirmation: Confirmation, now: datetime) -> bool:
-    due = Confirmation.objects.filter(
-        pk=confirmation.pk, status=ConfirmationStatus.WAITING, expires_at__lte=now
-    )
-    expired = ConfirmationStatus.EXPIRED
-    if not due.update(status=expired, decided_at=now, decided_how="time"):
+    columns = {
+        "status": ConfirmationStatus.EXPIRED,
+        "decided_at": now,
+        "decided_how": "time",
+    }
+    if not _end(confirmation, columns, expires_at__lte=now):
         return False
-    confirmation.status, confirmation.decided_at, confirmation.decided_how = expired, now, "time"
     _record(confirmation, "confirmation.expired", "scheduler")
     decision_resolved.send(sender=Confirmation, confirmation=confirmation)
     return True
@@ -285,8 +294,7 @@ def expire_if_due(confirmation: Confirmation) -> None:
     now = datetime.now(UTC)
     if confirmation.status == ConfirmationStatus.WAITING and confirmation.expires_at <= now:
         with transaction.atomic():
-            if not _expire(confirmation, now):  # it was decided concurrently
-                confirmation.refresh_from_db(fields=["status", "decided_at", "decided_how"])
+            _expire(confirmation, now)
 
 
 def withdraw(*, run_id: str, by: str) -> None:
@@ -302,13 +310,14 @@ def _withdraw(confirmation: Confirmation, *, by: str, how: str) -> bool:
     """Withdraw a confirmation if it waits, in the caller's transaction; audited. Return whether it
     waited.
     """
-    now, withdrawn = datetime.now(UTC), ConfirmationStatus.WITHDRAWN
-    waiting = Confirmation.objects.filter(pk=confirmation.pk, status=ConfirmationStatus.WAITING)
-    if not waiting.update(status=withdrawn, decided_at=now, decided_by=by, decided_how=how):
-        confirmation.refresh_from_db()
+    columns = {
+        "status": ConfirmationStatus.WITHDRAWN,
+        "decided_at": datetime.now(UTC),
+        "decided_by": by,
+        "decided_how": how,
+    }
+    if not _end(confirmation, columns):
         return False
-    confirmation.status, confirmation.decided_at = withdrawn, now
-    confirmation.decided_by, confirmation.decided_how = by, how
     _record(confirmation, "confirmation.withdrawn", by, how=how)
     return True
 

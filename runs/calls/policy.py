@@ -5,12 +5,9 @@ taken over the page.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from decisions.audit.record import AuditEvent, record
 from decisions.authorization import authorize, confirmations
 from decisions.authorization.authorize import Authorization, ToolCallRequest
-from decisions.authorization.policy import cached_policy
 from decisions.foundation.errors import PolicyDenied, Refused
 from runners.models import ExecutionTarget
 from runners.paired_browser.choice import is_paired_browser, state_of_browser
@@ -18,21 +15,6 @@ from runners.targets.cache import target_state
 from runs.calls.browser_policy import allow_origin
 from runs.calls.target import FoundTarget, PairedBrowserTarget
 from runs.models import APPROVED, Run, Task
-
-
-def authorize_cached(request: ToolCallRequest) -> Authorization | None:
-    """Return the authorization of a call that the cached policy allows, without a query; None for
-    any other decision, or where a person may have been asked about the call.
-    """
-    if request.may_have_confirmation or is_paired_browser(request.target_id):
-        return None
-    policy = cached_policy(request)
-    verdict = policy.evaluate(
-        request.tool, request.target_id, is_builtin=request.is_builtin, covers=request.covers
-    )
-    if verdict.decision != "allow":
-        return None
-    return Authorization(verdict, "allow", precondition=policy.precondition)
 
 
 def authorize_call(run: Run, request: ToolCallRequest, found: FoundTarget) -> Authorization | None:
@@ -48,7 +30,7 @@ def authorize_call(run: Run, request: ToolCallRequest, found: FoundTarget) -> Au
     """
     if is_taken_over(run):
         return None
-    _check_named_target(run, request, found)
+    _check_named_target(request, found)
     if isinstance(found, ExecutionTarget):
         request = replace(request, target_state=target_state(found))
     if isinstance(found, PairedBrowserTarget):
@@ -64,8 +46,7 @@ def authorize_call(run: Run, request: ToolCallRequest, found: FoundTarget) -> Au
         )
         return replace(authorization, decision="allow") if is_approved else authorization
     if authorization.decision == "deny":
-        authorize.record_denial(request, authorization)
-        raise authorize.denial(request, authorization)
+        raise authorize.deny(request, authorization)
     if authorization.decision == "allow" and authorization.confirmation is not None:
         # It may be used already, by a worker that was lost; the step's effect decides repetition.
         confirmations.mark_used(authorization.confirmation)
@@ -78,22 +59,16 @@ def is_taken_over(run: Run) -> bool:
     return run.task_id is not None and Task.objects.is_taken_over(run.task_id)
 
 
-def _check_named_target(run: Run, request: ToolCallRequest, found: FoundTarget) -> None:
+def _check_named_target(request: ToolCallRequest, found: FoundTarget) -> None:
     """Raise why the runner or browser that a call names cannot perform it."""
     is_elsewhere = not request.is_builtin or is_paired_browser(request.target_id)
     if not is_elsewhere or request.target_id is None or not isinstance(found, Refused):
         return
     if isinstance(found, PolicyDenied):
-        record_refusal(run, request, found)
+        record_refusal(request, found)
     raise found
 
 
-def record_refusal(run: Run, request: ToolCallRequest, denied: PolicyDenied) -> None:
+def record_refusal(request: ToolCallRequest, denied: PolicyDenied) -> None:
     """Record that a call was denied its target; commits."""
-    data: dict[str, Any] = {"tool": request.tool[:128], "step": request.step_index}
-    data["rule"] = denied.message[:200]
-    data["argsDigest"] = request.digest
-    if request.target_id:
-        data["targetId"] = request.target_id
-    scope = run.tenant_id, run.workspace_id
-    record(AuditEvent("policy.denied", run.principal_id, "run", run.id, *scope, data))
+    authorize.record_denial(request, denied.message[:200], step=request.step_index)

@@ -35,7 +35,7 @@ from runs.calls.page import (
 from runs.calls.record import CallRecord
 from runs.calls.request import request_of_step
 from runs.calls.shown_page import with_shown_page
-from runs.calls.step_start import admit_call
+from runs.calls.step_start import start_step_call
 from runs.calls.target import PairedBrowserTarget, StepTarget, browser_of_call
 from runs.events.types import EventType
 from runs.failpoints import hit
@@ -158,14 +158,14 @@ async def _judge_and_perform(
     try:
         request, page = await judge_page(attempt, request, is_asked=is_asked)
         call, is_lost = CallRecord.of(request), _has_lost_page(attempt, request)
-        admit = partial(
-            admit_call,
+        start = partial(
+            start_step_call,
             request=request,
             call=call,
             may_start=not is_lost,
             in_flight_calls=attempt.in_flight_calls,
         )
-        admission = await attempt.query_run(admit)
+        admission = await attempt.query_run(start)
     except (ToolFailed, Refused) as failed:
         return {"error": failed.as_dict()}, False
     if is_lost:

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from decisions.authorization.authorize import Authorization, ToolCallRequest
+from decisions.authorization.authorize import Authorization, ToolCallRequest, authorize_cached
 from decisions.foundation.errors import PolicyDenied, Refused
 from decisions.foundation.infra.preconditions import Precondition, all_hold
 from decisions.foundation.security.masking import Masker
 from runners.errors import ToolFailed
 from runners.invocation.step_call import StepCall
 from runners.models import ExecutionTarget
-from runners.paired_browser.choice import is_still_paired
+from runners.paired_browser.choice import is_paired_browser, is_still_paired
 from runners.targets.cache import cache_target, cached_target, is_unchanged
-from runs.calls.policy import authorize_cached, authorize_call, record_refusal
+from runs.calls.policy import authorize_call, record_refusal
 from runs.calls.record import CallRecord
 from runs.calls.request import caller_of, request_of_step
 from runs.calls.start import CHANGED_MEANWHILE, MAX_TRIES, is_leased, start_call, start_with_step
@@ -60,7 +60,7 @@ class Admission:
         return self.authorization is not None and self.authorization.decision == "allow"
 
 
-def admit_call(
+def start_step_call(
     run: Run,
     *,
     request: ToolCallRequest,
@@ -106,6 +106,8 @@ def _cached_admission(run: Run, request: ToolCallRequest) -> Admission | None:
     """Return the admission of a call from cached values, without a query; None where they do not
     allow it.
     """
+    if is_paired_browser(request.target_id):
+        return None
     if (authorization := authorize_cached(request)) is None:
         return None
     row = None
@@ -130,7 +132,7 @@ def _read_admission(run: Run, request: ToolCallRequest) -> Admission:
             raise found
         admission = _admission(run, request, authorization, found)
     except PolicyDenied as denied:
-        record_refusal(run, request, denied)
+        record_refusal(request, denied)
         raise
     if isinstance(found, ExecutionTarget):
         cache_target(caller_of(run), found)
@@ -148,9 +150,7 @@ def _admission(
     Raises:
         ToolFailed, Refused: The call cannot use the target.
     """
-    preconditions = _page_not_taken_over(run)
-    if authorization.precondition is not None:
-        preconditions.append(authorization.precondition)
+    preconditions = [*_page_not_taken_over(run), *authorization.preconditions]
     if row is None:
         return Admission(authorization, preconditions=preconditions)
     if isinstance(row, PairedBrowserTarget):

@@ -13,7 +13,7 @@ from django.db import transaction
 from decisions.audit.record import AuditEvent
 from decisions.authorization.authorize import (
     admit_call,
-    allowed_if,
+    authorize_cached,
     tool_call_request,
     use_approval,
 )
@@ -118,8 +118,8 @@ def _write_if_allowed(run: Run, submission: Submission) -> bool:
     """
     if submission.key is not None or submission.secrets or submission.creates_session:
         return False
-    allowed = allowed_if(submission_request(submission, key=""))
-    return allowed is not None and _write(run, submission, [allowed])
+    allowed = authorize_cached(submission_request(submission, key=""))
+    return allowed is not None and _write(run, submission, allowed.preconditions)
 
 
 def _admitted(
