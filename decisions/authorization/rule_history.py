@@ -4,7 +4,7 @@ has them, that would have been decided otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,6 +31,7 @@ from decisions.models import AuditEntry, Decision, PolicyRule, RuleScope
 SPAN = timedelta(days=7)
 ROWS = 5000  # audit rows that are read of each action, the newest
 EXAMPLES = 3
+_ALL: frozenset[str] = frozenset()  # `verdict_of` sets the callers
 # The audit actions that record how policy decided on a call.
 _DECIDED = {
     "tool.called": "allow",
@@ -120,10 +121,14 @@ def history_of(rule: PolicyRule, *, is_retired: bool = False) -> RuleHistory:
     since = datetime.now(UTC) - SPAN
     recorded, read_since, skipped = _recorded_calls(rule, since)
     groups: dict[tuple[str, str, str, str], CallGroup] = {}
-    decide = _without(rule) if is_retired else _with(rule)
+    after = policy_without(rule.key, _ALL) if is_retired else draft_policy(rule, _ALL)
+    decides = current_policy_of(_ALL) if is_retired else after  # where the rule is in force
+    known = {(call.tool, call.target_id): call for call in known_calls() if call.is_builtin}
     for call in recorded:
-        verdict = decide(call)
-        if verdict is None or verdict.decision == call.decision:
+        if call.verdict_of(decides, known).rule != rule_label(rule):
+            continue
+        verdict = call.verdict_of(after, known)
+        if verdict.decision == call.decision:
             continue
         if verdict.decision == "confirm" and call.actor.startswith(ADMIN):
             continue  # a person who may confirm needs no second one
@@ -135,38 +140,6 @@ def history_of(rule: PolicyRule, *, is_retired: bool = False) -> RuleHistory:
             group.examples.append(call.entry_id)
     found = sorted(groups.values(), key=lambda group: (-group.count, group.tool, group.target_id))
     return RuleHistory(found, len(recorded), read_since, read_since > since, skipped)
-
-
-def _with(draft: PolicyRule) -> Callable[[RecordedCall], Verdict | None]:
-    """Return a function that gives a draft's decision on a call; None if another rule decides."""
-    policy, label = draft_policy(draft, frozenset()), rule_label(draft)
-    known = _built_in_calls()
-
-    def decide(call: RecordedCall) -> Verdict | None:
-        verdict = call.verdict_of(policy, known)
-        return verdict if verdict.rule == label else None
-
-    return decide
-
-
-def _without(rule: PolicyRule) -> Callable[[RecordedCall], Verdict | None]:
-    """Return a function that gives the decision on a call without a rule in force; None where that
-    rule does not decide.
-    """
-    today, then = current_policy_of(frozenset()), policy_without(rule.key, frozenset())
-    label = rule_label(rule)
-    known = _built_in_calls()
-
-    def decide(call: RecordedCall) -> Verdict | None:
-        if call.verdict_of(today, known).rule != label:
-            return None
-        return call.verdict_of(then, known)
-
-    return decide
-
-
-def _built_in_calls() -> dict[tuple[str, str], KnownCall]:
-    return {(call.tool, call.target_id): call for call in known_calls() if call.is_builtin}
 
 
 def _recorded_calls(rule: PolicyRule, since: datetime) -> tuple[list[RecordedCall], datetime, int]:

@@ -78,7 +78,7 @@ async def call_tool(*, principal: Principal, request: DirectCallRequest) -> Dire
         return _result_of(call, outcome)
     if call.tool.uses_browser:
         return await _call_as_run(call, started)
-    audited = call.aborted()  # if the call is interrupted, and no outcome is stored
+    audited = None  # if the call is interrupted; then no outcome is stored either
     try:
         context = _context(call, request)
         tool_call = ToolCall(request.name, call.request.args, call.request.target_id)
@@ -92,8 +92,7 @@ async def call_tool(*, principal: Principal, request: DirectCallRequest) -> Dire
             {**marks, **request.marks},
         )
     finally:
-        audited["durationMs"] = int((time.monotonic() - started) * 1000)
-        await record_end(call, audited, outcome)
+        await record_end(call, started, audited, outcome)
     raise_if_interrupted()
     if falls_back(result):
         return await _call_local_tool(call, request, result)
@@ -262,7 +261,7 @@ async def _call_local_tool(
 async def _call_as_run(call: DirectCall, started: float) -> DirectCallResult:
     """Submit the call as a run, wait for it, and record the call's end."""
     run_id = await run_to_completion(submit_call(call))
-    audited = call.aborted()
+    audited = None
     try:
         raise_if_interrupted()
         result, artifact_ids = await wait_for_call(call, run_id)
@@ -271,8 +270,7 @@ async def _call_as_run(call: DirectCall, started: float) -> DirectCallResult:
         audited = {"ok": False, "code": refused.code}
         raise
     finally:
-        audited |= {"runId": run_id, "durationMs": int((time.monotonic() - started) * 1000)}
-        await record_end(call, audited)
+        await record_end(call, started, audited, runId=run_id)
     if not result.ok:
         raise call.failure(result)
     return DirectCallResult(result.output or {}, call.call_id, run_id, artifact_ids)

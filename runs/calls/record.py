@@ -10,6 +10,7 @@ result. The events of a step's calls are written with the step (`runs.journal.wr
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from django.db import Error, transaction
 
 from artifacts.models import Artifact
 from artifacts.services import StoredBlob, artifact_rows
-from decisions.audit.record import AuditEvent
+from decisions.audit.record import AuditEvent, record
 from decisions.authorization.authorize import ToolCallRequest
 from decisions.foundation.database.faults import is_temporary
 from decisions.foundation.infra.ids import new_id
@@ -34,8 +35,8 @@ from runners.workspace.errors import PolicyViolation
 from runs.calls.idempotency import StoredOutcome, store_outcome
 from runs.calls.start import start_call
 from runs.calls.target import CallTarget
-from runs.lifecycle.in_flight_calls import INTERRUPTED, aborted_call_data, end_call
-from runs.models import Run
+from runs.lifecycle.in_flight_calls import INTERRUPTED, aborted_call_data
+from runs.models import OpenCall, Run
 
 RETRY_S = 0.5
 
@@ -195,10 +196,6 @@ class DirectCall:
         """Record that the call starts as a run, in the caller's transaction."""
         start_call(self.call_id, self.event("tool.called", runId=run_id))
 
-    def aborted(self) -> dict[str, Any]:
-        """Return the audited outcome of the call if it is interrupted."""
-        return aborted_call_data(INTERRUPTED, self.tool.name, self.details)
-
     def failure(self, result: ToolResult) -> FailedCall:
         """Return the error that the caller gets if the call failed."""
         return failed_call(result.error or {}, in_s4=self.tool.kind == "workspace")
@@ -213,7 +210,11 @@ class DirectCall:
 
 
 async def record_end(
-    call: DirectCall, audited: Mapping[str, Any], outcome: StoredOutcome | None = None
+    call: DirectCall,
+    started: float,
+    audited: Mapping[str, Any] | None,
+    outcome: StoredOutcome | None = None,
+    **more: Any,
 ) -> None:
     """Record the end of a direct call: its audit event, its artifacts, and the outcome under its
     key. Commits.
@@ -222,10 +223,16 @@ async def record_end(
     caller waits: the call was made, and no other process records its end while this one runs.
 
     Args:
-        audited: as `DirectCall.outcome_of` returns it, or `aborted`.
+        started: `time.monotonic()` seconds.
+        audited: as `DirectCall.outcome_of` returns it; None if the call was interrupted.
         outcome: None if the call was interrupted, so that its outcome is unknown.
+        more: further details of the audit event.
     """
-    await run_to_completion(_record_once_possible(call, audited, outcome))
+    if audited is None:
+        audited = aborted_call_data(INTERRUPTED, call.tool.name, call.details)
+    duration_ms = int((time.monotonic() - started) * 1000)
+    details = {**audited, **more, "durationMs": duration_ms}
+    await run_to_completion(_record_once_possible(call, details, outcome))
 
 
 async def _record_once_possible(
@@ -252,3 +259,13 @@ def _write_end(call: DirectCall, audited: Mapping[str, Any], outcome: StoredOutc
         end_call(call.call_id, call.event(action, **audited))
         if call.is_keyed and outcome is not None:
             store_outcome(outcome)
+
+
+def end_call(call_id: str, ended_event: AuditEvent) -> bool:
+    """Record the end of a call, in the caller's transaction; False: another process recorded it,
+    and nothing was written.
+    """
+    if not OpenCall.objects.filter(id=call_id).delete()[0]:
+        return False
+    record(ended_event)
+    return True

@@ -38,16 +38,6 @@ def aborted_call_data(code: str, tool: str, details: Mapping[str, Any]) -> dict[
     return {"ok": False, "code": code, **effect}
 
 
-def end_call(call_id: str, ended_event: AuditEvent) -> bool:
-    """Record the end of a call, in the caller's transaction; False: another process recorded it,
-    and nothing was written.
-    """
-    if not OpenCall.objects.filter(id=call_id).delete()[0]:
-        return False
-    record(ended_event)
-    return True
-
-
 def abort_calls(run_id: str, code: str) -> None:
     """Record with `code` the end of every call of a run still in flight.
 
@@ -77,8 +67,12 @@ def abort_stale_calls() -> int:
 
 
 def _abort(calls: QuerySet[OpenCall], code: str) -> int:
-    ordered = calls.order_by("opened_at", "id")
-    return sum(end_call(call.id, _aborted_event(call.opening, code)) for call in ordered)
+    aborted = 0
+    for call in calls.order_by("opened_at", "id"):
+        if OpenCall.objects.filter(id=call.id).delete()[0]:  # else its end was recorded meanwhile
+            record(_aborted_event(call.opening, code))
+            aborted += 1
+    return aborted
 
 
 def _aborted_event(opening: Mapping[str, Any], code: str) -> AuditEvent:

@@ -240,9 +240,7 @@ def test_a_direct_call_on_another_machine_is_aborted_after_an_hour() -> None:
     OpenCall.objects.update(opened_at=datetime.now(UTC) - timedelta(hours=2))
     assert in_flight_calls.abort_stale_calls() == 1
     succeeded = AuditEvent("tool.succeeded", "local", "tool", "write_to_file", "local", "local")
-    assert not in_flight_calls.end_call(
-        "call_x", succeeded
-    )  # the call ended after all, but too late
+    assert not call_record.end_call("call_x", succeeded)  # the call ended after all, but too late
     assert audited_calls() == aborted("interrupted")
 
 
@@ -254,7 +252,7 @@ def test_concurrent_attempts_end_a_call_once(principal: Principal) -> None:
     at_once(
         [
             in_flight_calls.abort_stale_calls,
-            partial(in_flight_calls.end_call, "call_x", succeeded),
+            partial(call_record.end_call, "call_x", succeeded),
         ]
         * 4
     )
