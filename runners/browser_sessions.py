@@ -75,6 +75,7 @@ def find_named(principal: Principal, name: str) -> BrowserSession | None:
 
 def new_session(principal: Principal, name: str) -> BrowserSession:
     """Return the unsaved row of a new session."""
+    now = datetime.now(UTC)
     return BrowserSession(
         id=new_id("sess_"),
         tenant_id=principal.tenant_id,
@@ -82,7 +83,8 @@ def new_session(principal: Principal, name: str) -> BrowserSession:
         principal_id=principal.id,
         trust=principal.trust,
         name=storable_text(name)[:NAME_MAX],
-        used_at=datetime.now(UTC),
+        created_at=now,
+        used_at=now,
     )
 
 

@@ -25,7 +25,7 @@ from runs.models import TERMINAL, Run, RunStatus, RunTerms
 from runs.queue import wakeups
 from runs.queue.slots import ensure_slots
 from runs.search.terms import error_columns, terms_of
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 
 # The fixtures of tests/support, for every test by name.
 pytest_plugins = [

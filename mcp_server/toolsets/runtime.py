@@ -26,7 +26,7 @@ from runs.queries import page_reader, runs, templates
 from runs.queries.run_lists import list_runs_of_call
 from runs.streaming import long_poll
 from runs.streaming.long_poll import WAIT_MAX_MS
-from runs.submission import services
+from runs.submission import cancel
 from runs.submission.answer import answer_run
 
 SUBSCRIBE_DEFAULTS = {"after": 0, "limit": 100}
@@ -83,7 +83,7 @@ async def list_task_runs(call: McpToolCall) -> dict[str, Any]:
 async def cancel_task_run(call: McpToolCall) -> dict[str, Any]:
     """Cancel a run."""
     return await in_thread(
-        services.cancel_run, principal=call.principal, run_id=call.arguments["runId"]
+        cancel.cancel_run, principal=call.principal, run_id=call.arguments["runId"]
     )
 
 

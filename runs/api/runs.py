@@ -22,7 +22,7 @@ from runs.queries.run_lists import list_runs_of_call
 from runs.queries.visibility import visible_run
 from runs.streaming.long_poll import WAIT_MAX_MS, submit_and_wait, wait_events, wait_run
 from runs.streaming.sse import MEDIA_TYPE, PAGE, last_event_id, stream_events
-from runs.submission import services
+from runs.submission import cancel, retry
 from runs.submission.answer import answer_run
 
 _UNFINISHED = ("queued", "running")
@@ -274,7 +274,7 @@ class CancelView(ApiView):
         is false.
         """
         run_id = self.arguments(_RUN_ID)["runId"]
-        return json_response(services.cancel_run(principal=principal_of(request), run_id=run_id))
+        return json_response(cancel.cancel_run(principal=principal_of(request), run_id=run_id))
 
 
 class RetryView(ApiView):
@@ -296,9 +296,7 @@ class RetryView(ApiView):
         repeated request returns the same new run.
         """
         run_id = self.arguments(_RUN_ID)["runId"]
-        return _handle_of(
-            services.retry_run(principal=principal_of(request), run_id=run_id).as_dict()
-        )
+        return _handle_of(retry.retry_run(principal=principal_of(request), run_id=run_id).as_dict())
 
 
 class AnswerView(ApiView):

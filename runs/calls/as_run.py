@@ -23,8 +23,8 @@ from runs.calls.refusals import recording_refusals
 from runs.models import TERMINAL
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run
-from runs.submission.services import submit_run
-from runs.submission.validation import SubmittedRun
+from runs.submission.submit import submit_run
+from runs.submission.submitted_run import SubmittedRun
 
 START_MS = 20_000  # for a worker to claim the run and open its browser, besides the tool's limit
 MAX_WAIT_S = 55.0  # longest time that a request of REST or MCP blocks

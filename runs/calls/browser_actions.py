@@ -40,7 +40,7 @@ from runs.conversations.run_messages import task_of_session
 from runs.models import TERMINAL, Run, Task, TaskStatus
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.task_templates.builtin.session_action import MASKS_TEXT
 
 TEMPLATE = "session_action"

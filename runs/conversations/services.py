@@ -39,7 +39,7 @@ from runs.conversations.messages import (
 from runs.conversations.selectors import message_object, task_object, visible_task
 from runs.conversations.state import move_task, status_after_last_run
 from runs.models import Run, RunStatus, Task, TaskMessage, TaskStatus
-from runs.submission import services
+from runs.submission import cancel, submit
 from runs.submission.answer import answer_run
 from runs.submission.resume import resume_after_takeover
 
@@ -67,7 +67,7 @@ def create_task(
         Conflict: The key is that of a task with another first message.
         InvalidInput, TargetNotFound, NoBrowserPaired: As `paired_browsers.split_choice`.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
-        Refused: As `submission.services.submit_run`, if there is a message.
+        Refused: As `submission.submit.submit_run`, if there is a message.
     """
     principal.require("tasks:write")
     first = message, output_schema
@@ -175,7 +175,7 @@ def add_message(
         TaskNotFound: As `selectors.visible_task`.
         Forbidden: As `authority.check_steers`.
         TaskBusy: With on_busy refuse.
-        Refused: As `submission.services.submit_run`.
+        Refused: As `submission.submit.submit_run`.
     """
     principal.require("tasks:write")
     task = visible_task(principal, task_id)
@@ -234,7 +234,7 @@ def _waiting_run(message: UserMessage) -> Run | None:
 
 
 def _submit(message: UserMessage) -> None:
-    services.submit_run(
+    submit.submit_run(
         principal=_with_submit_scope(message.principal),
         template_id=TEMPLATE,
         inputs=message.inputs,
@@ -302,7 +302,7 @@ def _admit(
 
 def _cancel_runs(run_ids: list[str], *, by: str, reason: str) -> None:
     for run_id in run_ids:
-        services.cancel_authorized_run(run_id, by=by, reason=reason)
+        cancel.cancel_authorized_run(run_id, by=by, reason=reason)
 
 
 def take_over_task(

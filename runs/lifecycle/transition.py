@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from django.db import connection, transaction
+from django.db.models import Model
 
-from decisions.audit.record import AuditEvent
 from decisions.foundation.database.repeat import repeat_after_conflict
 from decisions.foundation.infra.preconditions import Precondition
 from runs.events.notify import publish_after_commit
@@ -65,13 +65,13 @@ def insert_run(
     run: Run,
     steps: list[RunStep],
     event: NewEvent,
-    audit_event: AuditEvent,
+    others: Sequence[Model],
     preconditions: Sequence[Precondition] = (),
 ) -> bool:
-    """Insert a new run with its steps, first event and audit event, in the caller's transaction or
+    """Insert a new run with its steps, first event and `others`, in the caller's transaction or
     one of its own; False where a precondition does not hold: then nothing was written.
     """
-    writes = writes_of_new_run(run, steps, event, audit_event, preconditions)
+    writes = writes_of_new_run(run, steps, event, others, preconditions)
     if repeat_after_conflict(lambda: _write(writes)) is None:
         return False
     # Only lists of runs have readers by now: the run's id is not known outside this transaction.

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db.models import Model
 
 from artifacts.services import artifact_rows, expiry_of
-from decisions.audit.record import AuditEvent, entry_for
+from decisions.audit.record import entry_for
 from decisions.foundation.infra.preconditions import Precondition
 from decisions.identity.authority import subscribers_of
 from runs.lifecycle.changes import CallStart, NewEvent, Plus, StepChange, Transition
@@ -94,15 +94,15 @@ def writes_of_new_run(
     run: Run,
     steps: Sequence[RunStep],
     event: NewEvent,
-    audit_event: AuditEvent,
+    others: Sequence[Model],
     preconditions: Sequence[Precondition],
 ) -> Writes:
     """Return what a submit writes."""
     first = RunEvent(run_id=run.id, seq=1, type=event.type, at=run.created_at, data=event.data)
     terms = RunTerms(run_id=run.id, terms=terms_of(run))
-    groups: list[Sequence[Model]] = [steps, [first], [entry_for(audit_event)], [terms]]
-    others = [InsertRows(rows) for rows in groups if rows]
-    return Writes(run.id, InsertRows([run]), others, preconditions=preconditions)
+    groups: list[Sequence[Model]] = [steps, [first], [terms], *([row] for row in others)]
+    inserts = [InsertRows(rows) for rows in groups if rows]
+    return Writes(run.id, InsertRows([run]), inserts, preconditions=preconditions)
 
 
 def writes_of(change: Transition, now: datetime) -> Writes:

@@ -75,7 +75,12 @@ def create_session(*, principal: Principal, name: str | None = None) -> dict[str
 def insert_session(row: BrowserSession, *, actor: str, **about: Any) -> None:
     """Insert a session's row and its audit event. Runs in the caller's transaction."""
     row.save(force_insert=True)
-    record(_audit_event("session.created", actor, row, {"name": row.name, **about}))
+    record(created_event(row, actor=actor, **about))
+
+
+def created_event(row: BrowserSession, *, actor: str, **about: Any) -> AuditEvent:
+    """Return the audit event of a new session."""
+    return _audit_event("session.created", actor, row, {"name": row.name, **about})
 
 
 def rename_session(*, principal: Principal, session_id: str, name: str) -> dict[str, Any]:

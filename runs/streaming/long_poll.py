@@ -17,8 +17,9 @@ from runs.queries import runs
 from runs.streaming.event_log import EventLog
 from runs.streaming.hub import get_hub
 from runs.streaming.subscriber import Event
-from runs.submission import services
-from runs.submission.validation import PendingMessage, SubmittedRun
+from runs.submission import submit
+from runs.submission.submit import PendingMessage
+from runs.submission.submitted_run import SubmittedRun
 
 WAIT_MAX_MS = 55_000  # below the 60 s after which many MCP clients and proxies give up
 AUTO_WAIT_S = WAIT_MAX_MS / 1000
@@ -150,7 +151,7 @@ async def submit_and_wait(
         message: the message of a task that the run answers.
     """
     submitted: SubmittedRun = await in_thread(
-        services.submit_run,
+        submit.submit_run,
         principal=principal,
         template_id=call["templateId"],
         inputs=call["inputs"],
@@ -158,15 +159,15 @@ async def submit_and_wait(
         options=call.get("options"),
         message=message,
     )
-    if submitted.mode == "async":
+    if submitted.run.mode == "async":
         return submitted.as_dict()
     # Slightly longer than the run's own timeout, so that the caller reads how the run ended.
-    wait_s = AUTO_WAIT_S if submitted.is_auto_mode else submitted.timeout_ms / 1000 + 2
+    wait_s = AUTO_WAIT_S if submitted.is_auto_mode else submitted.run.timeout_ms / 1000 + 2
     run = await wait_run(
         principal=principal, run_id=submitted.run_id, wait_s=wait_s, progress=progress
     )
     if submitted.is_auto_mode and run["status"] not in TERMINAL and "waitingFor" not in run:
-        await in_thread(services.mark_async, submitted.run_id)
+        await in_thread(submit.mark_async, submitted.run_id)
         return submitted.as_dict() | {"status": run["status"], "mode": "async"}
     handle = submitted.as_dict()
     return run | {

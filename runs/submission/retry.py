@@ -4,11 +4,62 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-from decisions.foundation.errors import Conflict, InvalidInput
+from django.db import transaction
+
+from decisions.authorization.authorize import admit_call, use_approval
+from decisions.foundation.errors import Conflict, InvalidInput, RunNotFound
+from decisions.identity.authority import acting_on, seen_by
+from decisions.identity.principals import Principal
 from runs.models import RETRIABLE, Run, RunStep, StepStatus
+from runs.queries.visibility import is_past_ttl
+from runs.submission.new_run import prepare_run
+from runs.submission.submit import write_run
+from runs.submission.submitted_run import SubmittedRun
 
 
-def check_retriable(old: Run) -> None:
+def retry_run(*, principal: Principal, run_id: str, include_past_ttl: bool = False) -> SubmittedRun:
+    """Submit a failed or canceled run again as a new run that takes over the steps that succeeded.
+
+    Commits before returning. Calling it twice returns the same new run (`retry_of` is unique).
+
+    Args:
+        include_past_ttl: also a run past its TTL; the admin shows runs longer than the API.
+
+    Raises:
+        RunNotFound: As `visible_run`.
+        InvalidInput: The run held credentials, which were deleted.
+        Conflict: The run has not ended, succeeded, or belongs to a task.
+    """
+    principal.require("runs:write")
+    old = Run.objects.filter(seen_by(principal), id=run_id).first()
+    if old is None or (is_past_ttl(old) and not include_past_ttl):
+        raise RunNotFound(f"There is no run {run_id[:64]}.")
+    _check_retriable(old)
+    options = {**old.requested_options, "mode": "async"}
+    principal = acting_on(principal, old)
+    new = prepare_run(
+        principal=principal,
+        template_id=old.template_id,
+        inputs=old.inputs,
+        session_id=None if old.owns_session else old.session_id,
+        options=options,
+    )
+    new.run.retry_of = old.id
+    earlier = Run.objects.filter(retry_of=old.id).first()
+    if earlier is None:
+        approval = admit_call(new.as_call(key=f"retry of {old.id}"))
+        with transaction.atomic():
+            # Concurrent retries wait for the lock on the old row; the second finds the new run.
+            list(Run.objects.select_for_update().filter(id=old.id))
+            earlier = Run.objects.filter(retry_of=old.id).first()
+            if earlier is None:
+                use_approval(approval)
+                write_run(new)
+                _copy_succeeded_steps(old, new.run)
+    return SubmittedRun(new.run) if earlier is None else SubmittedRun(earlier, inputs_match=True)
+
+
+def _check_retriable(old: Run) -> None:
     """Refuse a run that cannot be retried.
 
     Raises:
@@ -31,7 +82,7 @@ def check_retriable(old: Run) -> None:
         )
 
 
-def copy_succeeded_steps(old: Run, run: Run) -> None:
+def _copy_succeeded_steps(old: Run, run: Run) -> None:
     """Copy the steps that succeeded in the old run to the new one, in the caller's transaction."""
     done = list(RunStep.objects.filter(run_id=old.id, status=StepStatus.SUCCEEDED))
     appended = _appended(old, run)

@@ -68,7 +68,7 @@ def delays_after(sent_at: list[float], received_at: Mapping[int, float]) -> list
 def ours(model: ModelServer, web: str, token: str) -> tuple[list[float], list[float]]:
     """Run an agent; return the times between its requests, and when its words were received."""
     from decisions.identity.principals import local_principal
-    from runs.submission.services import submit_run
+    from runs.submission.submit import submit_run
 
     model.answer = timed_model = TimedModel()
     run_id = submit_run(

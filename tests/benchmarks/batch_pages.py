@@ -37,7 +37,7 @@ from decisions.identity.principals import local_principal  # noqa: E402
 from runners.browser.pool.chromium import find_chromium, launch_args  # noqa: E402
 from runners.invocation.event_loop import get_loop  # noqa: E402
 from runs.queries.runs import get_run  # noqa: E402
-from runs.submission.services import submit_run  # noqa: E402
+from runs.submission.submit import submit_run  # noqa: E402
 from runs.worker.worker import WorkerProcess  # noqa: E402
 from tests.benchmarks.page_server import serve_script_pages  # noqa: E402
 from tests.benchmarks.rounds import alternate, ratio, report, spread  # noqa: E402

@@ -143,7 +143,7 @@ def fill(count: int, workspaces: int) -> None:
 
     from decisions.identity.principals import local_principal
     from runs.models import Run
-    from runs.submission.services import submit_run
+    from runs.submission.submit import submit_run
 
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE runs_run CASCADE")

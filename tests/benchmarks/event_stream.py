@@ -104,7 +104,7 @@ def our_server(url: str) -> MeasuredServer:
     from runs.lifecycle.changes import NewEvent, Transition
     from runs.lifecycle.transition import apply
     from runs.models import Run
-    from runs.submission.services import submit_run
+    from runs.submission.submit import submit_run
 
     run_id = submit_run(
         principal=local_principal(),

@@ -150,7 +150,7 @@ def write_complete_run() -> None:
     from runs.lifecycle.state_machine import move
     from runs.models import RunStatus, StepStatus
     from runs.queue import leases
-    from runs.submission.services import submit_run
+    from runs.submission.submit import submit_run
 
     submit_run(
         principal=make_principal("ws_write"),

@@ -19,7 +19,7 @@ from decisions.foundation.infra.threads import in_thread  # noqa: E402
 from decisions.identity.principals import Principal, local_principal  # noqa: E402
 from runs.models import ACTIVE, Run  # noqa: E402
 from runs.streaming.long_poll import wait_run  # noqa: E402
-from runs.submission.services import submit_run  # noqa: E402
+from runs.submission.submit import submit_run  # noqa: E402
 
 
 def submit(principal: Principal) -> str:

@@ -21,7 +21,7 @@ django.setup()
 from decisions.identity.principals import Principal, local_principal  # noqa: E402
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row  # noqa: E402
 from runs.models import ACTIVE, Run, RunStatus, RunStep  # noqa: E402
-from runs.submission.services import submit_run  # noqa: E402
+from runs.submission.submit import submit_run  # noqa: E402
 from tests.benchmarks.rounds import percentiles  # noqa: E402
 
 DRAIN_S = 120.0

@@ -19,7 +19,7 @@ from runs.models import Run
 from runs.operations.health import status as health_status
 from runs.queries.totals import fold_totals
 from runs.scheduler.retention import hide_runs
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.rest.metrics_scraping import Samples, metric_value, runs_in_status
 from tests.support.rest.rest import refusal
 from tests.support.runs.worker_rows import must_take

@@ -48,7 +48,7 @@ from runs.conversations.services import add_message, create_task, resume_task, t
 from runs.live.paired_browser import resume_from_browser, take_over_from_browser
 from runs.models import Run, Task, Webhook, WebhookDelivery
 from runs.submission.answer import answer_run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from runs.webhooks.services import (
     check_webhook_option,
     create_webhook,

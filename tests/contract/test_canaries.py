@@ -33,7 +33,7 @@ from runs.calls.browser_actions import perform_action
 from runs.conversations.services import create_task
 from runs.models import Run, RunStep, Task
 from runs.operations.backups.create import create_backup
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import PrincipalTransport, StdioHost
 from tests.contract.test_continuity_flow import RISKY

@@ -14,7 +14,7 @@ import pytest
 from decisions.identity.principals import Principal, create_token
 from runs.models import Run
 from runs.streaming import hub
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.contract.mcp_host import structured
 from tests.contract.mcp_http_host import HEADERS, MODERN, MODERN_META, SseHost, WebHost
 from tests.support.rest.rest import bearer

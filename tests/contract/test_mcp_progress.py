@@ -12,7 +12,7 @@ import pytest
 from decisions.identity.principals import Principal
 from mcp_server.protocol import progress
 from runs.models import Run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.contract.mcp_host import Host, structured
 
 TRANSPORTS = ("stdio", "http", "sse")

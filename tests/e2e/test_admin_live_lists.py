@@ -15,7 +15,7 @@ from decisions.identity.principals import Principal
 from decisions.models import Decision
 from runs.admin import change_stream
 from runs.models import Run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.admin.live_pages import save_screenshot
 from tests.support.admin.visitor import Visitor
 

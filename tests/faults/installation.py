@@ -21,7 +21,7 @@ from django.test import override_settings
 from decisions.identity.principals import local_principal
 from runs.models import Run, Worker
 from runs.queue.slots import ensure_slots
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from tests.faults.forked_process import ForkedProcess
 from tests.faults.invariants import broken_invariants
 from tests.services import RedisServer

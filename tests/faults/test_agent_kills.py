@@ -16,7 +16,7 @@ from django.test import override_settings
 from decisions.identity.principals import local_principal
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.models import Run, RunStep
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from tests.faults.installation import FaultInstallation
 from tests.support.agent.browsing_model import BrowsingModel, serve_shop
 from tests.support.agent.model_server import ModelRequest, ModelServer

@@ -11,7 +11,7 @@ from django.test import override_settings
 from decisions.identity.principals import local_principal
 from runs.models import Run, RunEvent, RunStep
 from runs.submission.answer import answer_run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from tests.faults.installation import FaultInstallation
 from tests.faults.test_agent_kills import results_by_call_id, start_workers
 from tests.support.agent.model_server import ModelServer

@@ -31,7 +31,7 @@ SUBMIT = """
 import time
 import django; django.setup()
 from decisions.identity.principals import local_principal
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 for _ in range(3):
     start_time = time.monotonic()
     submit_run(principal=local_principal(), template_id="test_stepwise", inputs={"do": ["ok"]},

@@ -11,7 +11,8 @@ import pytest
 
 from decisions.identity.principals import local_principal
 from runs.models import Run, RunStep
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.submit import submit_run
 from tests.faults.installation import FaultInstallation, Process
 from tests.support.browser.page_server import PageServer, html, serve_pages
 

@@ -14,7 +14,8 @@ import pytest
 from decisions.identity.principals import local_principal
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.models import Run
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.submit import submit_run
 from tests.faults.installation import FaultInstallation
 from tests.support.runners.docker_runner_process import (
     RunnerProcess,

@@ -15,7 +15,7 @@ from artifacts.models import Artifact
 from decisions.identity.principals import local_principal
 from decisions.models import AuditEntry
 from runs.models import Run, RunEvent, RunStep
-from runs.submission.services import retry_run
+from runs.submission.retry import retry_run
 from tests.faults.installation import ROOT, FaultInstallation
 from tests.support.runs.worker_rows import error_of
 
@@ -23,7 +23,8 @@ WRITERS, RUNS_EACH = 8, 10
 WRITE = f"""
 import django; django.setup()
 from decisions.identity.principals import local_principal
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.submit import submit_run
 caller = local_principal()
 for number in range({RUNS_EACH}):
     submitted = submit_run(principal=caller, template_id="test_stepwise", inputs={{"do": ["ok"]}},

@@ -13,8 +13,8 @@ from decisions.identity.principals import local_principal
 from runners.models import BrowserSession
 from runs.models import Run, RunSecret, RunStep
 from runs.sessions.services import close_session
-from runs.submission.services import submit_run
-from runs.submission.validation import SubmittedRun
+from runs.submission.submit import submit_run
+from runs.submission.submitted_run import SubmittedRun
 from tests.faults.installation import FaultInstallation
 from tests.support.audit.secret_search import every_row, find_secret
 from tests.support.browser.login_fixtures import SELECTORS, WELCOME
@@ -77,10 +77,10 @@ def test_another_worker_restores_the_session_of_a_killed_worker(
     assert installation.wait_for_end(login.run_id).status == "succeeded"
     first.kill()
     installation.workers(1)
-    run = installation.wait_for_end(submit_read(login.session_id, f"{site}/members"))
+    run = installation.wait_for_end(submit_read(login.run.session_id, f"{site}/members"))
     assert title_of(run) == "Members"
     assert "restored from its saved state" in run.warnings[0]
-    again = installation.wait_for_end(submit_read(login.session_id, f"{site}/members"))
+    again = installation.wait_for_end(submit_read(login.run.session_id, f"{site}/members"))
     assert (title_of(again), again.warnings) == ("Members", [])
     check_no_credentials(installation)
     installation.check_invariants()
@@ -96,10 +96,10 @@ def test_the_worker_that_holds_a_session_gets_its_runs(
     installation.wait_for_end(login.run_id)
     holder = BrowserSession.objects.get().worker_id
     for _ in range(3):
-        run = installation.wait_for_end(submit_read(login.session_id, f"{site}/members"))
+        run = installation.wait_for_end(submit_read(login.run.session_id, f"{site}/members"))
         assert (title_of(run), run.warnings) == ("Members", [])
         assert RunStep.objects.get(run=run).owner == holder
-    close_session(principal=local_principal(), session_id=login.session_id)
+    close_session(principal=local_principal(), session_id=login.run.session_id)
     installation.check_invariants()
 
 
@@ -112,7 +112,7 @@ def test_a_worker_that_receives_sigterm_releases_its_session(
     login = log_in(site)
     installation.wait_for_end(login.run_id)
     installation.workers(1)
-    slow = submit_read(login.session_id, f"{site}/members?slow=5")
+    slow = submit_read(login.run.session_id, f"{site}/members?slow=5")
     installation.wait_until(lambda: Run.objects.get(id=slow).status == "running")
     first.popen.terminate()
     run = installation.wait_for_end(slow)

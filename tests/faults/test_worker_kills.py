@@ -16,7 +16,8 @@ from artifacts.models import Artifact
 from decisions.identity.principals import local_principal
 from decisions.models import AuditEntry
 from runs.models import Run, RunStep
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.submit import submit_run
 from tests.faults.installation import ROOT, FaultInstallation, Process
 from tests.support.runs.worker_rows import error_of
 
@@ -34,7 +35,7 @@ FAILPOINTS = {
 SUBMIT = """
 import django; django.setup()
 from decisions.identity.principals import local_principal
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 submit_run(principal=local_principal(), template_id="test_stepwise", inputs={"do": ["ok"]},
            options={"mode": "async", "idempotencyKey": KEY})
 """

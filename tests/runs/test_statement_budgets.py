@@ -44,7 +44,7 @@ BUDGETS = {  # on PostgreSQL, on SQLite
     "idle look": (2, 2),
     "tool call": (10, 14),
     "event": (1, 1),
-    "rest: submit with a key": (8, 14),
+    "rest: submit with a key": (2, 10),
     "rest: read": (2, 2),
     "rest: list": (4, 4),
     "rest: chunk": (2, 2),

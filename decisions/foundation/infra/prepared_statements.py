@@ -78,7 +78,11 @@ def _quoted(columns: Iterable[str]) -> Iterator[str]:
 
 def _json_of(rows: Sequence[Model], fields: Sequence[Any]) -> str:
     values = [{field.column: getattr(row, field.attname) for field in fields} for row in rows]
-    return orjson.dumps(values).decode()
+    return orjson.dumps(values, default=_text_of_bytes).decode()
+
+
+def _text_of_bytes(value: bytes | memoryview) -> str:
+    return "\\x" + bytes(value).hex()  # as PostgreSQL reads a bytea
 
 
 def execute_prepared(statement: str, params: list[Any]) -> tuple[Any, ...] | None:

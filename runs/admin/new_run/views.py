@@ -46,7 +46,7 @@ from runs.admin.new_run.shapes import shape_of
 from runs.admin.new_run.words import explained
 from runs.admin.runs.columns import run_page, template_name
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.task_templates.base import TaskTemplate
 from runs.task_templates.registry import find_template, list_templates
 

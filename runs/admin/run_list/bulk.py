@@ -26,8 +26,9 @@ from runs.admin.run_list.export import export_runs
 from runs.admin.runs.columns import run_page
 from runs.models import Run
 from runs.search.labels import check_labels, parse_labels
+from runs.submission.cancel import cancel_run
 from runs.submission.labels import label_run
-from runs.submission.services import cancel_run, retry_run
+from runs.submission.retry import retry_run
 
 BULK_MAX = 200  # runs that one action changes: a request handles them one after the other
 

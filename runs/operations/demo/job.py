@@ -26,7 +26,8 @@ from runs.operations.demo.report import (
 )
 from runs.operations.demo.site import DemoSite
 from runs.queries.runs import get_run
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.submit import submit_run
 
 SEE_DOCTOR = f"run `{MANAGE} doctor`; it checks the installation and says what to do."
 

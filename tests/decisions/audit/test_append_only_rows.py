@@ -17,7 +17,7 @@ from decisions.audit.record import AuditEvent, is_genuine, record, record_all
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 
 TABLE = "decisions_auditentry"
 COLUMNS = "tenant_id, workspace_id, action, actor, resource_type, resource_id, metadata, created_at"

@@ -29,7 +29,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, RunEvent
 from runs.queries.evidence import export_evidence
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.audit.audit_attacks import attack
 from tests.support.decisions.continuity import create_decision
 from tests.support.rest.rest import refusal

@@ -18,7 +18,7 @@ from decisions.identity.principals import DEFAULT_SCOPES, Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runners.models import ExecutionTarget
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import confirm, decision_id
 from tests.support.rest.rest import json_of

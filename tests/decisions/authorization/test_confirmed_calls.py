@@ -16,8 +16,10 @@ from decisions.foundation.errors import ConfirmationRequired, Conflict, PolicyDe
 from decisions.identity.principals import Principal, admin_principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run, RunKey
-from runs.submission.services import cancel_run, retry_run, submit_run
-from runs.submission.validation import SubmittedRun
+from runs.submission.cancel import cancel_run
+from runs.submission.retry import retry_run
+from runs.submission.submit import submit_run
+from runs.submission.submitted_run import SubmittedRun
 from tests.support.decisions.confirmations import confirm
 from tests.support.runs.concurrent_calls import at_once
 

@@ -19,7 +19,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Confirmation, Decision
 from runs.models import Run
 from runs.submission.resume import resume_settled_runs
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import (
     answer_confirmation,

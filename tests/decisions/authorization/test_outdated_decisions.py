@@ -22,7 +22,7 @@ from decisions.models import AuditEntry, Confirmation, Decision
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, change_target
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import CONFIRMER, decision_id
 from tests.support.decisions.deciders import SURFACES, Decider

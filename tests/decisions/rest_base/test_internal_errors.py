@@ -112,6 +112,6 @@ def test_calls_succeed_after_an_internal_error(
     api: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("runs.submission.services.submit_run", failing(RuntimeError(SECRET)))
+        broken.setattr("runs.submission.submit.submit_run", failing(RuntimeError(SECRET)))
         refusal(api.post("/api/v1/runs", json=submission()), 500)
     json_of(api.post("/api/v1/runs", json=submission()), 202)

@@ -18,7 +18,7 @@ from runners.models import ExecutionTarget
 from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
 from runs.models import Run, RunEvent, RunStep
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.task_templates import tool_steps
 from runs.worker.worker import WorkerProcess
 from tests.services import free_port

@@ -12,7 +12,7 @@ from decisions.foundation.infra import trace_context
 from decisions.identity.principals import Principal
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest import json_of
 from tests.support.runners.stub_runner import StubRunner, responding_with, stub_runner

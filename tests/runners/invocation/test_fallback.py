@@ -22,7 +22,7 @@ from runners.targets.targets import (
     delete_target,
 )
 from runs.models import Run, RunEvent
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.services import free_port
 from tests.support.rest.rest import json_of, refusal

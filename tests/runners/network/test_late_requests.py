@@ -12,7 +12,7 @@ from decisions.identity.principals import Principal
 from runners.browser.session.refused_requests import MAX_REPORTED, late_warnings
 from runners.network.failed_connections import FailedConnections
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from tests.support.browser.forbidden_server import ForbiddenServer
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import Page, PageServer, html

@@ -13,7 +13,7 @@ from decisions.admin import acting
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Webhook, WebhookDelivery
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from runs.webhooks import services
 from runs.webhooks.deliveries import MAX_ATTEMPTS, WebhookResponse, claim_due_deliveries, settle
 

@@ -14,7 +14,8 @@ from runners.llm.base import Message
 from runs.agent import loop
 from runs.agent.prompt import build_messages
 from runs.models import Run, RunEvent, RunStep
-from runs.submission.services import cancel_run, retry_run
+from runs.submission.cancel import cancel_run
+from runs.submission.retry import retry_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import (
     READ,

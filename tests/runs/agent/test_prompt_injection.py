@@ -16,7 +16,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runners.targets.targets import TargetFields, create_target_row
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.model_server import ModelServer
 from tests.support.agent.model_turns import Call

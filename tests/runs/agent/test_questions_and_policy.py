@@ -17,7 +17,7 @@ from decisions.models import AuditEntry
 from runs.models import Run
 from runs.submission.answer import answer_run
 from runs.submission.resume import resume_settled_runs
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import READ, SubmitGoal, events, execute_run, tool_results
 from tests.support.agent.model_server import ModelServer

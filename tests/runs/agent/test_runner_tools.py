@@ -16,7 +16,7 @@ from decisions.models import AuditEntry
 from runners.models import ExecutionTarget
 from runners.targets.targets import delete_target
 from runs.models import RunStep
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.services import free_port
 from tests.support.agent.agent_goals import SubmitGoal, events, execute_run, tool_results

@@ -12,7 +12,8 @@ import pytest
 from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.submission.services import cancel_run, retry_run
+from runs.submission.cancel import cancel_run
+from runs.submission.retry import retry_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import SubmitGoal, execute_run, tool_results
 from tests.support.agent.agent_runners import BASH, MakeTarget, offered_tools, received_calls

@@ -21,7 +21,7 @@ from runs.calls.attempt import StepAttempt
 from runs.calls.start import start_call
 from runs.journal import writer
 from runs.models import OpenCall, RunStep
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import SubmitGoal, execute_run, tool_results
 from tests.support.agent.model_server import ModelRequest, ModelServer

@@ -22,7 +22,7 @@ from runners.targets.targets import (
     delete_target,
 )
 from runs.models import OpenCall, Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.runners.stub_runner import StubRunner, responding_with, stub_runner
 

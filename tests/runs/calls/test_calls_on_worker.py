@@ -25,7 +25,7 @@ from runs.calls import direct_call
 from runs.calls.direct_call import call_tool
 from runs.calls.request import DirectCallRequest, DirectCallResult
 from runs.models import OpenCall, Run, RunStep
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 
 LONG = "game/scene/long.txt"

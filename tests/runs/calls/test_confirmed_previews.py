@@ -21,7 +21,7 @@ from decisions.models import Confirmation, Decision
 from runners.workspace import call_context
 from runners.workspace.tools import execute_command, replace_in_file, write_to_file
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import confirm, decision_id
 

@@ -24,7 +24,8 @@ from runs.conversations.services import (
 )
 from runs.lifecycle.changes import NewEvent
 from runs.models import Run, Task, TaskEvent, TaskMessage
-from runs.submission.services import cancel_run, retry_run
+from runs.submission.cancel import cancel_run
+from runs.submission.retry import retry_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import confirm
 

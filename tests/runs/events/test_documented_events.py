@@ -11,7 +11,8 @@ import pytest
 from decisions.identity.principals import Principal
 from runs.execution import running_steps
 from runs.models import Run, RunEvent
-from runs.submission.services import cancel_run, retry_run
+from runs.submission.cancel import cancel_run
+from runs.submission.retry import retry_run
 
 Submit = Callable[..., str]
 ExecuteRun = Callable[[str], Run]

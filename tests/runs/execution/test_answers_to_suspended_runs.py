@@ -25,8 +25,9 @@ from runs.lifecycle.transition import apply
 from runs.models import Run
 from runs.submission import resume
 from runs.submission.answer import answer_run
+from runs.submission.cancel import cancel_run
 from runs.submission.resume import resume_settled_runs
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import (
     answer_confirmation,
@@ -153,7 +154,7 @@ def test_a_confirmation_requested_during_a_cancel_is_withdrawn(
             needs = NeedsPerson(request, authorize(request))
             at_once([lambda: suspend(lease, needs, ([], []), active_ms=1, keeps_page=False)])
 
-    monkeypatch.setattr("runs.submission.services.withdraw", withdraw_and_suspend)
+    monkeypatch.setattr("runs.submission.cancel.withdraw", withdraw_and_suspend)
     assert cancel_run(principal=principal, run_id=run_id)["success"]
     assert Run.objects.get(id=run_id).status == "canceled"
     assert Confirmation.objects.get().status == "withdrawn"

@@ -17,7 +17,7 @@ from runners.browser.page_scripts import visible_text_script
 from runners.browser.reading.screenshot import save_screenshot
 from runs.models import Run
 from runs.sessions.services import create_session
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, serve_pages
 from tests.support.runs.worker_rows import error_of

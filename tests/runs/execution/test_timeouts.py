@@ -16,7 +16,7 @@ from decisions.identity.principals import Principal
 from runs.execution import engine
 from runs.journal import outcome
 from runs.models import Run, RunStep
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.step_template import Stepwise
 from tests.support.runs.worker_rows import error_of, fresh

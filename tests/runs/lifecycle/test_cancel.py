@@ -13,7 +13,7 @@ from runs.journal.writer import Ending, write
 from runs.lifecycle.lease import LeaseLost
 from runs.models import TERMINAL, Run, RunEvent, RunStatus
 from runs.queries.runs import get_run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.runs.worker_rows import fresh, must_take, take
 
 Submit = Callable[..., str]

@@ -33,7 +33,8 @@ from runs.queue import lease_expiry
 from runs.queue.lease_expiry import end_leases_of_worker
 from runs.queue.leases import release_lease
 from runs.scheduler.jobs import Scheduler
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.waiting import wait_until

@@ -22,7 +22,7 @@ from runs.lifecycle.changes import StepChange, Transition
 from runs.lifecycle.state_machine import move
 from runs.models import Run, RunStatus, Slot, StepStatus
 from runs.queue.leases import lease_run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.waiting import wait_until
 from tests.support.runs.worker_rows import must_take

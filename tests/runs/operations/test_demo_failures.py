@@ -19,7 +19,7 @@ from decisions.identity.principals import local_principal
 from runs.models import Run
 from runs.operations.demo import job
 from runs.operations.demo.job import run_demo
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 
 BASE_URL = "http://127.0.0.1:8000"
 

@@ -35,7 +35,7 @@ from runs.management.commands.reencrypt import ENCRYPTED
 from runs.models import Webhook, WebhookDelivery
 from runs.sessions.services import clone_session
 from runs.submission.secret_inputs import read_secrets
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.webhooks.deliveries import claim_due_deliveries
 from runs.webhooks.services import create_webhook
 from tests.support.decisions.continuity import RISKY, SendChat, create_decision

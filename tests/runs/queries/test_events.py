@@ -10,7 +10,7 @@ from decisions.identity.principals import Principal
 from runs.models import Run
 from runs.queries import runs
 from runs.queries.visibility import visible_run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 
 
 def test_a_page_has_no_event_that_is_newer_than_its_status(

@@ -10,7 +10,7 @@ from decisions.foundation.errors import ArtifactExpired, RunNotFound
 from decisions.identity.principals import Principal
 from runs.models import Run, RunStep
 from runs.queries.runs import get_run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from runs.task_templates.outcomes import RESUBMIT_MAX_BYTES, next_actions
 
 Submit = Callable[..., str]

@@ -13,8 +13,9 @@ from runs.models import HOST_ACTION, Run, RunTerms
 from runs.queries.run_lists import list_runs, list_runs_of_call
 from runs.queries.run_search import find_runs
 from runs.search import matching
+from runs.submission.cancel import cancel_run
 from runs.submission.labels import label_run
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.submit import submit_run
 
 MakeRun = Callable[..., Run]
 

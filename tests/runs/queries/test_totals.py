@@ -27,7 +27,7 @@ from runs.queries.totals import (
     repair_totals,
 )
 from runs.scheduler.retention import hide_runs
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import must_take
 

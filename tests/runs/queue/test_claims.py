@@ -22,7 +22,7 @@ from runs.queue import dispatch_order as queue_order
 from runs.queue import leases
 from runs.queue.leases import lease_run
 from runs.queue.slots import ensure_slots
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import register, take
 

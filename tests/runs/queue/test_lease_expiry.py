@@ -33,7 +33,7 @@ from runs.queue.lease_expiry import (
     free_stale_slots,
 )
 from runs.queue.leases import release_lease
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import error_of, must_take, register, take, taken_slots
 

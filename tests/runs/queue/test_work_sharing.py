@@ -18,7 +18,7 @@ from runs.lifecycle.lease import Lease, LeaseLost
 from runs.models import Run, RunEvent, RunStep, Worker
 from runs.queue import work_sharing
 from runs.queue.leases import release_lease
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.waiting import wait_until
 from tests.support.runs.worker_rows import error_of, fresh, must_take, register

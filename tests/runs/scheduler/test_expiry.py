@@ -18,7 +18,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run
 from runs.scheduler.retention import delete_old_runs, hide_runs
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.rest.rest import json_of, refusal, submission
 
 MakeArtifact = Callable[..., str]

@@ -19,7 +19,8 @@ from runs.models import Run
 from runs.queries.runs import get_run
 from runs.sessions import held_pages
 from runs.sessions.services import create_session
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.browser.template_sites import Site, by_text
 from tests.support.decisions.confirmations import answer_confirmation, reload_run

@@ -25,7 +25,8 @@ from runs.queue.lease_expiry import end_leases_of_worker
 from runs.queue.leases import lease_run
 from runs.queue.session_lease import release_session
 from runs.sessions import services as sessions
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.submit import submit_run
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import error_of, fresh, must_take, register, take
 

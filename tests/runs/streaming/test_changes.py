@@ -23,7 +23,7 @@ from runs.queries import runs as queries_runs
 from runs.streaming import changes, hub
 from runs.streaming.changes import IDS, ChangeReader
 from runs.streaming.long_poll import wait_run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.runs.event_streams import until
 
 Submit = Callable[..., str]

@@ -22,7 +22,7 @@ from runs.queries import runs as queries_runs
 from runs.streaming import hub, subscriber
 from runs.streaming.hub import get_hub
 from runs.streaming.long_poll import wait_events, wait_run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.support.runs.event_streams import Stream, all_at, reading, tell, tell_each, until
 
 Submit = Callable[..., str]

@@ -24,7 +24,7 @@ from runs.events import notify
 from runs.models import Run
 from runs.streaming import hub
 from runs.streaming.event_log import EventLog
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.services import RedisServer, redis_server
 from tests.support.runs.event_streams import Stream, all_at, reading, tell, until
 

@@ -26,7 +26,7 @@ from runs.queries import runs
 from runs.streaming import hub, long_poll
 from runs.streaming.hub import get_hub
 from runs.streaming.long_poll import submit_and_wait, wait_events, wait_run
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from tests.services import free_port
 from tests.support.runs.event_streams import until
 from tests.support.runs.worker_rows import must_take

@@ -17,8 +17,8 @@ from runs.conversations.services import add_message, create_task
 from runs.models import Run, Task, TaskEvent, TaskMessage
 from runs.submission import answer as answer_module
 from runs.submission.answer import answer_run
+from runs.submission.cancel import cancel_run
 from runs.submission.resume import resume_settled_runs
-from runs.submission.services import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import tool_results
 from tests.support.agent.model_server import ModelServer

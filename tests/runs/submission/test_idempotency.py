@@ -12,8 +12,8 @@ from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run, RunKey, RunStep
-from runs.submission.services import submit_run
-from runs.submission.validation import SubmittedRun
+from runs.submission.submit import submit_run
+from runs.submission.submitted_run import SubmittedRun
 from tests.support.runs.concurrent_calls import at_once
 
 HALF_AN_HOUR = timedelta(minutes=30)
@@ -53,7 +53,7 @@ def test_a_key_with_other_inputs_returns_the_first_run_and_reports_the_mismatch(
 def test_a_duplicate_returns_the_current_status(principal: Principal) -> None:
     first = submit_with(principal)
     end(first.run_id, timedelta(0))
-    assert submit_with(principal).status == "succeeded"
+    assert submit_with(principal).run.status == "succeeded"
 
 
 def test_fifty_concurrent_submits_with_one_key_make_one_run(principal: Principal) -> None:

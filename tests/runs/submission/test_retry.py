@@ -13,7 +13,9 @@ import pytest
 from decisions.foundation.errors import Conflict, InvalidInput, RunNotFound, TrustNotAllowed
 from decisions.identity.principals import Principal, admin_principal
 from runs.models import Run, RunEvent, RunStep
-from runs.submission.services import cancel_run, retry_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.retry import retry_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import fresh

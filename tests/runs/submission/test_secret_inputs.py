@@ -15,14 +15,15 @@ from decisions.foundation.validation.json_schema import has_secret_fields, secre
 from decisions.identity.principals import Principal
 from decisions.models import Decision
 from runs.models import Run, RunSecret
+from runs.submission.cancel import cancel_run
 from runs.submission.secret_inputs import (
     delete_leftover_secrets,
     read_secrets,
     sealed_row,
     split_secrets,
 )
-from runs.submission.services import cancel_run, submit_run
-from runs.submission.validation import SubmittedRun
+from runs.submission.submit import submit_run
+from runs.submission.submitted_run import SubmittedRun
 from runs.task_templates.base import StepPlan
 from runs.task_templates.registry import get_template
 from runs.worker.worker import WorkerProcess

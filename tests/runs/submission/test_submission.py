@@ -27,7 +27,7 @@ from decisions.models import AuditEntry
 from runners.models import BrowserSession
 from runs.models import Run, RunEvent, RunKey, RunStep
 from runs.queue import wakeups
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 
 Submit = Callable[..., str]
 sent: list[tuple[str, str]] = []
@@ -116,6 +116,18 @@ def test_a_failure_of_any_insert_leaves_no_rows(
     for model in (Run, RunStep, RunEvent, RunKey):
         assert not model._default_manager.exists()
     assert not AuditEntry.objects.filter(action="run.submitted").exists()
+
+
+def test_a_submit_that_fails_under_rules_just_read_leaves_no_key(
+    submit: Submit, break_table_for_test: Callable[[str], None]
+) -> None:
+    submit()
+    rule = RuleFields("allow", tool=SUBMIT, reason="again")
+    create_rule(rule, actor="test")  # as another process creates it
+    break_table_for_test("runs_runstep")
+    with pytest.raises(DatabaseError):
+        submit(options={"idempotencyKey": "k"})
+    assert not RunKey.objects.exists()
 
 
 @override_settings(CONTINUITY_NOTIFY_WORKERS="tests.runs.submission.test_submission.record_wakeup")
@@ -216,9 +228,9 @@ def test_inputs_are_stored_as_sent_except_whole_floats_which_become_integers(
 
 def test_auto_mode_waits_only_while_a_slot_is_free(principal: Principal) -> None:
     call: dict[str, Any] = {"template_id": "test_stepwise", "inputs": {"do": ["ok"]}}
-    assert submit_run(principal=principal, **call).mode == "sync"
+    assert submit_run(principal=principal, **call).run.mode == "sync"
     with override_settings(MAX_CONCURRENT_RUNS=0):
-        assert submit_run(principal=principal, **call).mode == "async"
+        assert submit_run(principal=principal, **call).run.mode == "async"
 
 
 def test_each_mode_has_its_own_default_timeout(principal: Principal) -> None:
@@ -229,7 +241,7 @@ def test_each_mode_has_its_own_default_timeout(principal: Principal) -> None:
             inputs={"do": ["ok"]},
             options={"mode": mode},
         )
-        assert (submitted.mode, submitted.timeout_ms) == (mode, timeout_ms)
+        assert (submitted.run.mode, submitted.run.timeout_ms) == (mode, timeout_ms)
 
 
 def test_invalid_inputs_are_answered_with_a_valid_example(principal: Principal) -> None:
@@ -249,10 +261,13 @@ def test_an_unknown_template_is_answered_with_the_existing_ones(principal: Princ
     assert "search_extract" in found.value.as_dict()["details"]["templateIds"]
 
 
-def test_a_rule_that_this_process_has_not_read_applies_to_its_next_submit(submit: Submit) -> None:
+@pytest.mark.parametrize("options", [{}, {"idempotencyKey": "k"}], ids=["plain", "keyed"])
+def test_a_rule_that_this_process_has_not_read_applies_to_its_next_submit(
+    submit: Submit, options: dict[str, Any]
+) -> None:
     submit()
     # As another process creates it: this one keeps the rules that it has read.
     create_rule(RuleFields("deny", tool=SUBMIT, reason="not now"), actor="test")
     with pytest.raises(PolicyDenied):
-        submit()
+        submit(options=options)
     assert Run.objects.count() == 1

@@ -13,7 +13,8 @@ from runners.paired_browser.dispatch import BrowserReply, SentAction
 from runs.conversations.run_messages import message_of_run
 from runs.conversations.services import take_over_task
 from runs.models import Run, Task
-from runs.submission.services import cancel_run, submit_run
+from runs.submission.cancel import cancel_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import execute_run
 from tests.support.browser.paired_browser import TAB, ScriptedBrowser, failed

@@ -27,7 +27,8 @@ from runners.tools.registry import get_tool, list_tools
 from runs.calls.record import DirectCall
 from runs.lifecycle.lease import LeaseLost
 from runs.models import Run, RunStep
-from runs.submission.services import retry_run, submit_run
+from runs.submission.retry import retry_run
+from runs.submission.submit import submit_run
 from runs.task_templates.builtin.call_tools import CallTools
 from runs.task_templates.truncation import RESULT_BYTES
 from runs.worker.worker import WorkerProcess

@@ -13,7 +13,7 @@ from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runners.targets.local_folder import LocalFolder, set_local_folder
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.browser.page_server import PageResponse, PageServer, serve_pages
 

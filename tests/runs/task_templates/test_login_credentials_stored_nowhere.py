@@ -13,8 +13,8 @@ from artifacts.models import Artifact
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runs.models import Run, RunEvent
-from runs.submission.services import cancel_run
-from runs.submission.validation import SubmittedRun
+from runs.submission.cancel import cancel_run
+from runs.submission.submitted_run import SubmittedRun
 from runs.worker.worker import WorkerProcess
 from tests.contract.mcp_host import PrincipalTransport, StdioHost, structured
 from tests.support.audit.secret_search import (

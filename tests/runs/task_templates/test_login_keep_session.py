@@ -15,8 +15,8 @@ from runners.models import BrowserSession
 from runs.models import Run, RunSecret
 from runs.sessions import pooled
 from runs.sessions.services import clone_session, close_session, get_session
-from runs.submission.services import retry_run
-from runs.submission.validation import SubmittedRun
+from runs.submission.retry import retry_run
+from runs.submission.submitted_run import SubmittedRun
 from tests.support.runs.worker_rows import error_of
 
 SubmitLogin = Callable[..., SubmittedRun]
@@ -47,17 +47,19 @@ def test_a_login_keeps_its_session_for_the_next_run(
     assert run.status == "succeeded", run.error
     assert run.result == {
         "success": True,
-        "sessionId": submitted.session_id,
+        "sessionId": submitted.run.session_id,
         "finalUrl": f"{members_site}/members",
         "title": "Members",
         "loginState": "authenticated",
         "cookiesSaved": True,
     }
     assert (run.total_steps, run.done_steps, run.owns_session) == (5, 5, False)
-    session = get_session(principal=principal, session_id=submitted.session_id)
+    session = get_session(principal=principal, session_id=submitted.run.session_id)
     assert (session["live"], session["usedByRunId"], session["name"]) == (True, None, "127.0.0.1")
     assert session["loggedInUntil"] > session["createdAt"]
-    second = execute_run(submit_read_in_session(submitted.session_id, f"{members_site}/members"))
+    second = execute_run(
+        submit_read_in_session(submitted.run.session_id, f"{members_site}/members")
+    )
     assert "Visit 2" in text_of(second)
     assert "stored 2" in text_of(second)
     assert second.warnings == []
@@ -115,7 +117,7 @@ def test_a_wrong_password_is_explained_and_shown_and_the_session_remains(
     screenshot = Artifact.objects.get(run_id=run.id, kind="screenshot")
     assert error["details"]["screenshotArtifactId"] == screenshot.id
     assert run.next_actions[0]["args"] == {"artifactId": screenshot.id}
-    assert get_session(principal=principal, session_id=submitted.session_id)["cookies"] > 0
+    assert get_session(principal=principal, session_id=submitted.run.session_id)["cookies"] > 0
 
 
 @pytest.mark.slow
@@ -152,8 +154,8 @@ def test_a_login_into_an_existing_session_uses_it(
 ) -> None:
     first = submit_login(path="/no_form")
     execute_run(first.run_id)
-    run = execute_run(submit_login(session_id=first.session_id).run_id)
-    assert (run.session_id, run.status) == (first.session_id, "succeeded")
+    run = execute_run(submit_login(session_id=first.run.session_id).run_id)
+    assert (run.session_id, run.status) == (first.run.session_id, "succeeded")
 
 
 @pytest.mark.slow
@@ -168,8 +170,8 @@ def test_a_session_is_restored_with_a_warning_when_its_pages_were_closed(
     execute_run(submitted.run_id)
     settings.SESSION_LIVE_IDLE_S = 0
     pooled.close_unused_sessions("w1")
-    assert BrowserSession.objects.get(id=submitted.session_id).worker_id is None
-    run = execute_run(submit_read_in_session(submitted.session_id, f"{members_site}/members"))
+    assert BrowserSession.objects.get(id=submitted.run.session_id).worker_id is None
+    run = execute_run(submit_read_in_session(submitted.run.session_id, f"{members_site}/members"))
     assert "Visit 2" in text_of(run)
     assert "stored 2" in text_of(run)
     assert "restored from its saved state" in run.warnings[0]
@@ -184,8 +186,8 @@ def test_a_clone_is_independent_of_its_origin(
 ) -> None:
     submitted = submit_login()
     execute_run(submitted.run_id)
-    clone = clone_session(principal=principal, session_id=submitted.session_id)["sessionId"]
-    close_session(principal=principal, session_id=submitted.session_id)
+    clone = clone_session(principal=principal, session_id=submitted.run.session_id)["sessionId"]
+    close_session(principal=principal, session_id=submitted.run.session_id)
     run = execute_run(submit_read_in_session(clone, f"{members_site}/members"))
     assert "Members" in run.result["items"][0]["title"]
 
@@ -200,12 +202,12 @@ def test_a_clone_that_clears_its_cookies_leaves_the_first_logged_in(
 ) -> None:
     submitted = submit_login()
     execute_run(submitted.run_id)
-    clone = clone_session(principal=principal, session_id=submitted.session_id)["sessionId"]
-    state = BrowserSession.objects.get(id=submitted.session_id).sealed_state
+    clone = clone_session(principal=principal, session_id=submitted.run.session_id)["sessionId"]
+    state = BrowserSession.objects.get(id=submitted.run.session_id).sealed_state
     execute_run(submit_read_in_session(clone, f"{members_site}/no_form"))
-    assert BrowserSession.objects.get(id=submitted.session_id).sealed_state == state
+    assert BrowserSession.objects.get(id=submitted.run.session_id).sealed_state == state
     assert "Visit 2" in text_of(
-        execute_run(submit_read_in_session(submitted.session_id, f"{members_site}/members"))
+        execute_run(submit_read_in_session(submitted.run.session_id, f"{members_site}/members"))
     )
 
 
@@ -217,8 +219,8 @@ def test_two_runs_in_one_session_work_one_after_the_other(
     members_site: str,
 ) -> None:
     submitted = submit_login()
-    first = submit_read_in_session(submitted.session_id, f"{members_site}/members?slow=0.5")
-    second = submit_read_in_session(submitted.session_id, f"{members_site}/members")
+    first = submit_read_in_session(submitted.run.session_id, f"{members_site}/members?slow=0.5")
+    second = submit_read_in_session(submitted.run.session_id, f"{members_site}/members")
     execute_run(second)
     login, one, two = (Run.objects.get(id=one) for one in (submitted.run_id, first, second))
     times = [login.ended_at, one.started_at, one.ended_at, two.started_at]
@@ -234,7 +236,7 @@ def test_a_run_whose_session_was_closed_meanwhile_fails_without_it(
 ) -> None:
     submitted = submit_login()
     execute_run(submitted.run_id)
-    waiting = submit_read_in_session(submitted.session_id, f"{members_site}/members")
-    close_session(principal=principal, session_id=submitted.session_id)
+    waiting = submit_read_in_session(submitted.run.session_id, f"{members_site}/members")
+    close_session(principal=principal, session_id=submitted.run.session_id)
     run = execute_run(waiting)
     assert (run.status, error_of(run)["errorCode"]) == ("failed", "SESSION_NOT_FOUND")

@@ -12,8 +12,9 @@ from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.memory.objects import put_shell, put_success_path
 from runs.models import Run, RunStep
-from runs.submission.services import retry_run, submit_run
-from runs.submission.validation import validate_submission
+from runs.submission.new_run import prepare_run
+from runs.submission.retry import retry_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.browser.template_sites import RunTemplate, Site, by_text
 from tests.support.decisions.confirmations import answer_confirmation, reload_run
@@ -233,13 +234,12 @@ def test_a_slot_that_is_the_whole_value_keeps_its_type(
     condition = {"type": "selector", "value": "#${id}", "timeoutMs": "${ms}"}
     wait = {"tool": "wait_for", "args": {"condition": condition}}
     object_id = store_path([SEARCH[0], wait], "url", "id", "ms")
-    plan = validate_submission(
+    plan = prepare_run(
         principal=principal,
         template_id="replay_success_path",
         session_id=None,
         options={},
         inputs={"objectId": object_id, "slots": {"url": "http://x.test/", "id": "a", "ms": 50}},
-        is_slot_free=False,
     ).plan
     expected = {"type": "selector", "value": "#a", "timeoutMs": 50}
     assert plan[1].input["args"] == {"condition": expected}

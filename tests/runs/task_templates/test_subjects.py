@@ -9,7 +9,7 @@ import pytest
 
 from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.task_templates.registry import find_template
 
 PAGE = "https://ada:pw@docs.example.com:8443/guide/%E7%99%BB%E5%BD%95?key=geheim#top"

@@ -15,7 +15,8 @@ from decisions.models import AuditEntry
 from runs.lifecycle.changes import Transition
 from runs.lifecycle.state_machine import move
 from runs.models import Run, RunStatus, Webhook, WebhookDelivery
-from runs.submission.services import cancel_run, retry_run
+from runs.submission.cancel import cancel_run
+from runs.submission.retry import retry_run
 from runs.webhooks import services
 from runs.webhooks.deliveries import WebhookResponse, claim_due_deliveries, settle
 from tests.support.runs.webhook_receiver import Receiver

@@ -23,7 +23,7 @@ from runs.journal import writer
 from runs.lifecycle.lease import Lease
 from runs.models import Run, RunStep, Slot, Worker
 from runs.queue import lease_expiry, leases
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from runs.worker.worker import WorkerProcess
 from tests.support.runs.waiting import wait_until
 from tests.support.runs.worker_rows import error_of, fresh, taken_slots

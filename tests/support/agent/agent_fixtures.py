@@ -14,7 +14,7 @@ from decisions.identity.principals import Principal
 from runners.invocation.event_loop import get_loop
 from runners.llm.base import LlmSettings, Price
 from runners.llm.gateway import get_gateway
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from tests.support.agent.model_server import ModelServer
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from decisions.identity.principals import Principal
-from runs.submission.services import submit_run
-from runs.submission.validation import SubmittedRun
+from runs.submission.submit import submit_run
+from runs.submission.submitted_run import SubmittedRun
 from tests.support.browser.login_site import PASSWORD, USERNAME, login_site
 
 SELECTORS = {"mode": "selector", "usernameSelector": "#u", "passwordSelector": "#p"}

@@ -11,7 +11,7 @@ from decisions.identity.principals import Principal
 from runners.browser.pool.runtime import get_runtime
 from runners.invocation.event_loop import get_loop
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.browser.page_server import serve_pages
 from tests.support.browser.template_sites import RunTemplate, Site

@@ -11,7 +11,7 @@ import pytest
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 
 
 @pytest.fixture

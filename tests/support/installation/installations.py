@@ -24,7 +24,7 @@ from artifacts.services import artifact_rows, store_blob
 from decisions.identity.principals import create_token, local_principal
 from decisions.audit.sealer import Sealer
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.queue.slots import ensure_slots
 ensure_slots()
 principal = local_principal()

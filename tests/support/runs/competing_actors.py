@@ -37,7 +37,7 @@ from runs.lifecycle.changes import NewEvent, StepChange
 from runs.lifecycle.lease import Lease, LeaseLost
 from runs.models import RETRIABLE, Run, RunStatus, RunStep, StepStatus, Worker
 from runs.queue import lease_expiry, leases
-from runs.submission import resume, services
+from runs.submission import cancel, resume, retry, submit
 from runs.submission.answer import answer_run
 from tests.support.runs.worker_rows import register
 
@@ -88,7 +88,7 @@ class Actor:
         if unfinished >= MAX_UNFINISHED:
             return False
         open_ids = BrowserSession.objects.values_list("id", flat=True)
-        services.submit_run(
+        submit.submit_run(
             principal=self._principal,
             template_id="test_stepwise",
             inputs={"do": ["ok"] * 3, "concurrency": self._random.choice([1, 2])},
@@ -105,13 +105,13 @@ class Actor:
         run = self._run(ended_at__isnull=True)
         if run is None:
             return False
-        return bool(services.cancel_run(principal=self._principal, run_id=run.id)["success"])
+        return bool(cancel.cancel_run(principal=self._principal, run_id=run.id)["success"])
 
     def _retry(self) -> bool:
         run = self._run(status__in=RETRIABLE)
         if run is None or Run.objects.filter(ended_at__isnull=True).count() >= MAX_UNFINISHED:
             return False
-        return not services.retry_run(principal=self._principal, run_id=run.id).deduplicated
+        return not retry.retry_run(principal=self._principal, run_id=run.id).deduplicated
 
     def _answer(self) -> bool:
         run = self._run(waiting_for__type="answer")
@@ -222,7 +222,7 @@ def _blob(name: str) -> StoredBlob:
 def end_all_runs() -> None:
     """End what the actors left unfinished, as a caller and the scheduler do."""
     for run_id in Run.objects.filter(ended_at__isnull=True).values_list("id", flat=True):
-        services.cancel_authorized_run(run_id, by="test", reason="the test is over")
+        cancel.cancel_authorized_run(run_id, by="test", reason="the test is over")
     Worker.objects.update(lost_at=F("started_at"))
     lease_expiry.free_stale_slots()
 

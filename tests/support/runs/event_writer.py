@@ -22,7 +22,8 @@ from decisions.identity.principals import local_principal  # noqa: E402  (Django
 from runs.lifecycle.changes import NewEvent, Transition  # noqa: E402
 from runs.lifecycle.transition import apply  # noqa: E402
 from runs.models import Run  # noqa: E402
-from runs.submission.services import cancel_run, submit_run  # noqa: E402
+from runs.submission.cancel import cancel_run  # noqa: E402
+from runs.submission.submit import submit_run  # noqa: E402
 
 
 def main(runs: int, events: int) -> None:

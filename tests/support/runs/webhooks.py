@@ -14,7 +14,7 @@ from decisions.audit.record import is_genuine
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import WebhookDelivery
-from runs.submission.services import cancel_run
+from runs.submission.cancel import cancel_run
 from runs.webhooks import deliverer
 from runs.webhooks.deliverer import Deliverer
 from tests.support.runs.webhook_receiver import Received

@@ -15,7 +15,7 @@ from runners.invocation.event_loop import get_loop
 from runs.models import Run
 from runs.queue import wakeups
 from runs.sessions.held_pages import CLOSE_S, count_held_pages, take_held_page
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest_server import close_pooled_connections
 from tests.support.runs.unusual_values_template import UnusualValues

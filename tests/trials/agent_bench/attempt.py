@@ -9,7 +9,7 @@ from typing import Any
 
 from decisions.identity.principals import Principal
 from runs.models import Run
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from tests.trials.agent_bench.site import Site, serving
 from tests.trials.agent_bench.solver.scripted_model import ScriptedModel
 from tests.trials.agent_bench.task import BenchTask, Seeded

@@ -25,7 +25,7 @@ from runs.queries.runs import list_events
 from runs.queue.leases import claim_run
 from runs.queue.slots import ensure_slots
 from runs.scheduler.retention import delete_old_runs
-from runs.submission.services import submit_run
+from runs.submission.submit import submit_run
 from tests.trials.volume_trial.generator import EVENTS_OF_RUN, RARE, add_expired_runs
 
 LARGE_TABLES = (

@@ -16,8 +16,8 @@ from decisions.identity.one_time_login import create_login_path
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import Confirmation
 from runs.models import Run
-from runs.submission.services import submit_run
-from runs.submission.validation import SubmittedRun
+from runs.submission.submit import submit_run
+from runs.submission.submitted_run import SubmittedRun
 from runs.worker.worker import WorkerProcess
 from tests.support.decisions.confirmations import answer_confirmation, confirm, reload_run
 

@@ -21,7 +21,8 @@ from decisions.foundation.errors import ArtifactExpired
 from decisions.identity.principals import Principal
 from runners.browser.pool.runtime import BrowserRuntime, get_runtime
 from runs.models import Run
-from runs.submission.services import retry_run, submit_run
+from runs.submission.retry import retry_run
+from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageResponse, PageServer, html, serve_pages
