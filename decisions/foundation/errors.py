@@ -52,6 +52,9 @@ from decisions.foundation.next_actions import NextAction, next_actions_after
 class Refused(Exception):
     """A call that was not carried out, with the reason for the caller.
 
+    Args:
+        recovery: what the caller can do, if that is not what the class says.
+
     Attributes:
         is_recorded: the audit log has a row about this refusal already.
     """
@@ -59,7 +62,7 @@ class Refused(Exception):
     code: ClassVar[str] = "EXECUTION_ERROR"
     http_status: int = 400
     retryable: ClassVar[bool] = False
-    recovery: ClassVar[str] = "Check the call and its preconditions, then submit it again."
+    recovery = "Check the call and its preconditions, then submit it again."
 
     def __init__(
         self,
@@ -67,8 +70,11 @@ class Refused(Exception):
         *,
         details: dict[str, Any] | None = None,
         next_actions: list[NextAction] | None = None,
+        recovery: str = "",
     ) -> None:
         super().__init__(message)
+        if recovery:
+            self.recovery = recovery
         self.message = message
         self.details = details or {}
         self.next_actions = next_actions_after(self.code) if next_actions is None else next_actions

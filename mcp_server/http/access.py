@@ -27,20 +27,12 @@ class HostNotAllowed(Forbidden):
     recovery = "Use a host name that the operator lists in CONTINUITY_ALLOWED_HOSTS."
 
 
-class OriginNotAllowed(Forbidden):
-    """The request comes from a web page of another origin."""
-
-    recovery = (
-        "Call from a program, or from a page whose origin the operator lists in"
-        " CONTINUITY_TRUSTED_ORIGINS."
-    )
-
-
 def authenticate(request: HttpRequest) -> Principal:
     """Return the principal of the request's token; the call counts toward the same rate as REST.
 
     Raises:
-        HostNotAllowed, OriginNotAllowed: The header of that name is not allowed.
+        HostNotAllowed: The Host header is not allowed.
+        Forbidden: The request comes from a web page of another origin.
         TooManyRequests: The caller exceeds its rate.
         NotAuthenticated: The token is missing or invalid.
     """
@@ -50,7 +42,11 @@ def authenticate(request: HttpRequest) -> Principal:
         raise HostNotAllowed("The Host header is not a host name of this server.") from None
     origin = request.headers.get("Origin")
     if origin is not None and not is_allowed_origin(origin, host):
-        raise OriginNotAllowed(f"Pages of the origin {origin[:200]!r} may not call this server.")
+        raise Forbidden(
+            f"Pages of the origin {origin[:200]!r} may not call this server.",
+            recovery="Call from a program, or from a page whose origin the operator lists in"
+            " CONTINUITY_TRUSTED_ORIGINS.",
+        )
     throttle_request(request)
     principal = authenticate_request(request)
     if principal is None:

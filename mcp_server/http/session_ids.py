@@ -17,7 +17,7 @@ _MAX = 256  # characters
 
 
 class UnknownMcpSession(NotFound):
-    """This server did not issue the Mcp-Session-Id."""
+    """This server did not issue the Mcp-Session-Id, or the caller has no stream of this id."""
 
     code = "NOT_FOUND"
     recovery = "Call initialize without a session id, and use the one in its response."

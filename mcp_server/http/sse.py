@@ -16,10 +16,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.jsonrpc import JSONRPCError
 
-from decisions.foundation.errors import NotFound
 from decisions.identity.principals import Principal
 from mcp_server.http.access import wait_until_credential_ends
 from mcp_server.http.exchange import Exchange, error_body, parse_body
+from mcp_server.http.session_ids import UnknownMcpSession
 from mcp_server.protocol.encoding import encode
 from mcp_server.protocol.request_context import MessageContext, context_of
 from mcp_server.server import ContinuityServer
@@ -33,13 +33,6 @@ HEADERS = [
 ]
 ToServer = MemoryObjectSendStream[SessionMessage | Exception]
 ToClient = MemoryObjectSendStream[SessionMessage]
-
-
-class NoSuchStream(NotFound):
-    """The caller has no stream with this session id."""
-
-    code = "NOT_FOUND"
-    recovery = "Open a stream at /sse and send messages to the address in its first event."
 
 
 class SseEndpoint:
@@ -89,7 +82,11 @@ class SseEndpoint:
         session_id = str(exchange.request.GET.get("session_id", ""))
         owner, to_server, to_client = self._open.get(session_id, ("", None, None))
         if to_server is None or to_client is None or owner != exchange.principal.id:
-            raise NoSuchStream("You have no open stream with this session_id.")
+            raise UnknownMcpSession(
+                "You have no open stream with this session_id.",
+                recovery="Open a stream at /sse and send messages to the address in its first"
+                " event.",
+            )
         exchange.require_json()
         body = await exchange.body()
         if body is None:

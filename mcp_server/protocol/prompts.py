@@ -75,12 +75,6 @@ _JOBS = (
 JOB_PROMPTS: Mapping[str, JobPrompt] = {job.name: job for job in _JOBS}
 
 
-class NoSuchPrompt(InvalidInput):
-    """There is no prompt of this name."""
-
-    recovery = "Use a name from prompts/list."
-
-
 def list_prompts() -> list[types.Prompt]:
     """Return the entries of prompts/list."""
     return [
@@ -101,12 +95,13 @@ def get_prompt(name: str, arguments: Mapping[str, str]) -> types.GetPromptResult
     """Return a prompt with its arguments filled in.
 
     Raises:
-        NoSuchPrompt: There is no prompt of this name.
-        InvalidInput: An argument is missing, blank or unknown.
+        InvalidInput: There is no prompt of this name; an argument is missing, blank or unknown.
     """
     job = JOB_PROMPTS.get(name)
     if job is None:
-        raise NoSuchPrompt(f"There is no prompt {name[:64]!r}.")
+        raise InvalidInput(
+            f"There is no prompt {name[:64]!r}.", recovery="Use a name from prompts/list."
+        )
     for unknown in sorted(arguments.keys() - job.arguments.keys()):
         raise InvalidInput(f"{unknown[:64]}: the prompt {name} has no such argument.")
     for required in job.arguments:

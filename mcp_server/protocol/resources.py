@@ -60,12 +60,6 @@ TEMPLATES = (
 )
 
 
-class NoSuchResource(InvalidInput):
-    """The URI matches no resource template of this server."""
-
-    recovery = "Use a URI from resources/list or one that fits a template of it."
-
-
 def list_recent(*, principal: Principal) -> list[types.Resource]:
     """Return the newest runs and, if the caller may read artifacts, the first artifacts of each.
 
@@ -114,8 +108,8 @@ def read(*, principal: Principal, uri: str) -> Contents:
     of the next part.
 
     Raises:
-        NoSuchResource: The URI matches no template.
-        RunNotFound, ArtifactNotFound, ArtifactExpired, InvalidInput, Forbidden: By the selectors.
+        InvalidInput: The URI matches no template.
+        RunNotFound, ArtifactNotFound, ArtifactExpired, Forbidden: By the selectors.
     """
     if found := _RUN.fullmatch(uri):
         run = queries_runs.get_run(principal=principal, run_id=found[1])
@@ -124,7 +118,10 @@ def read(*, principal: Principal, uri: str) -> Contents:
         return _read_events(principal, uri, found[1], int(found[2] or 0))
     if found := _ARTIFACT.fullmatch(uri):
         return _read_artifact(principal, uri, found[1], int(found[2] or 0))
-    raise NoSuchResource(f"There is no resource {uri[:200]!r}.")
+    raise InvalidInput(
+        f"There is no resource {uri[:200]!r}.",
+        recovery="Use a URI from resources/list or one that fits a template of it.",
+    )
 
 
 def _read_events(principal: Principal, uri: str, run_id: str, after: int) -> Contents:

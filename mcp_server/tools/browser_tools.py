@@ -20,7 +20,7 @@ from decisions.foundation.infra.threads import in_thread
 from decisions.foundation.validation.json_schema import schema_of
 from decisions.identity.principals import Principal
 from mcp_server.tools.changed_lines import changed_lines
-from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema, readable
+from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema
 from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, TASK_START, Action
 from runners.actions.errors import InvalidTaskTab
 from runners.actions.untrusted_page import fence_error, fence_page, split_result
@@ -55,14 +55,12 @@ def _tool(tool: Tool, action: Action) -> McpTool:
     reads = tool.effect == Effect.READ
     return McpTool(
         name=tool.name,
-        title=readable(tool.name),
         description=_brief(tool.description) + _NOTES.get(tool.name, ""),
         input_schema=_input_schema(action),
         output_schema={},
         handler=partial(_call, tool.name),
         read_only=reads,
         destructive=not reads,
-        idempotent=reads,
         open_world=True,
         needs_stack=True,
         is_direct_call=True,

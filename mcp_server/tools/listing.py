@@ -13,7 +13,7 @@ from typing import Any
 
 import mcp_types as types
 
-from mcp_server.tools.registry import McpTool, Schema, readable
+from mcp_server.tools.registry import McpTool, Schema
 
 # Keywords that a model does not need: the error of a call says what it violated.
 _UNLISTED_KEYWORDS = frozenset(
@@ -40,8 +40,7 @@ def list_entry_of_runner(tool: McpTool) -> types.Tool:
 
 
 def _entry(tool: McpTool, input_schema: Schema) -> types.Tool:
-    is_titled = tool.title != readable(tool.name)
-    fields: dict[str, Any] = {"title": tool.title} if is_titled else {}
+    fields: dict[str, Any] = {"title": tool.title} if tool.title else {}
     if tool.output_schema:
         is_named_elsewhere = bool(tool.output_as_of)
         fields["output_schema"] = (

@@ -78,6 +78,7 @@ class McpTool:
 
     Attributes:
         name: The seed's name, matching ^[A-Za-z0-9_-]{1,64}$.
+        title: Empty where the name, as words, is the title.
         description: For the model: what the tool does, when to use it, what it returns.
         input_schema: Closed; its root is an object without oneOf, anyOf and allOf, which some hosts
             do not accept there.
@@ -85,7 +86,7 @@ class McpTool:
         output_as_of: The tool that returns the same fields, so that tools/list names them once.
         read_only: It changes nothing.
         destructive: It may change or delete what exists; false means that it only adds.
-        idempotent: Repeating the call has no further effect.
+        idempotent: It changes something, but repeating the call has no further effect.
         open_world: It acts on things outside this installation.
         needs_stack: It needs a live worker.
         is_direct_call: Its handler makes a direct call, which validates the arguments more strictly
@@ -97,11 +98,11 @@ class McpTool:
     """
 
     name: str
-    title: str
     description: str
     input_schema: Schema
     output_schema: Schema
     handler: Handler
+    title: str = ""
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
@@ -122,11 +123,6 @@ class McpTool:
     def output_validator(self) -> Draft202012Validator:
         """The compiled output schema."""
         return compile_schema(self.output_schema)
-
-
-def readable(name: str) -> str:
-    """Return a tool's name as words, which is its title where it has no other."""
-    return name.replace("_", " ").capitalize()
 
 
 class UnknownToolset(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mcp_server.tools.registry import McpTool, McpToolCall, Schema, readable
+from mcp_server.tools.registry import McpTool, McpToolCall, Schema
 from runners.invocation.arguments import input_schema
 from runners.invocation.workspace_errors import as_workspace_error
 from runners.tools.base import Effect, Tool
@@ -26,14 +26,12 @@ def _tool(tool: Tool) -> McpTool:
     reads = tool.effect == Effect.READ
     return McpTool(
         name=tool.name,
-        title=readable(tool.name),
         description=" ".join(tool.description.split()),
         input_schema=_advertised(input_schema(tool)),
         output_schema=dict(tool.response or {"type": "object"}),
         handler=partial(_call, tool.name),
         read_only=reads,
         destructive=tool.name in _OVERWRITING or (tool.developer and not reads),
-        idempotent=reads,
         open_world=tool.developer or tool.uses_browser,
         needs_stack=tool.uses_browser,
         is_direct_call=True,

@@ -99,7 +99,6 @@ TOOLS = (
         output_schema=schemas.STATE_OUTPUT,
         handler=_state,
         read_only=True,
-        idempotent=True,
     ),
     _tool(
         name="continuity_list_objects",
@@ -113,7 +112,6 @@ TOOLS = (
         output_schema=schemas.LIST_OBJECTS_OUTPUT,
         handler=_objects,
         read_only=True,
-        idempotent=True,
     ),
     _tool(
         name="continuity_put_shell",

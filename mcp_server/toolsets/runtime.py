@@ -154,7 +154,6 @@ def _wait_s(call: McpToolCall, default_ms: int = 0) -> float:
 TOOLS = (
     McpTool(
         name="list_task_templates",
-        title="List task templates",
         description=(
             "List the templates of run_task_template, each with a line and an example. templateId"
             " returns one with its inputSchema and limits; brief false returns all in full."
@@ -163,7 +162,6 @@ TOOLS = (
         output_schema=schemas.LIST_SOME_TASK_TEMPLATES_OUTPUT,
         handler=list_task_templates,
         read_only=True,
-        idempotent=True,
     ),
     McpTool(
         name="run_task_template",
@@ -196,7 +194,6 @@ TOOLS = (
         output_as_of="run_task_template",
         handler=get_task_run,
         read_only=True,
-        idempotent=True,
     ),
     McpTool(
         name="list_task_runs",
@@ -209,7 +206,6 @@ TOOLS = (
         output_schema=schemas.LIST_TASK_RUNS_OUTPUT,
         handler=list_task_runs,
         read_only=True,
-        idempotent=True,
     ),
     McpTool(
         name="cancel_task_run",
@@ -236,7 +232,6 @@ TOOLS = (
         output_schema=ARTIFACT_CHUNK,
         handler=get_artifact,
         read_only=True,
-        idempotent=True,
     ),
     McpTool(
         name="read_page_content",
@@ -252,7 +247,6 @@ TOOLS = (
         output_schema=fenced_schema(page_reader.READ_PAGE_CONTENT_OUTPUT),
         handler=read_page_content,
         read_only=True,
-        idempotent=True,
     ),
     McpTool(
         name="get_runtime_profile",
@@ -265,7 +259,6 @@ TOOLS = (
         output_schema=schemas.RUNTIME_PROFILE_OUTPUT,
         handler=get_runtime_profile,
         read_only=True,
-        idempotent=True,
     ),
     McpTool(
         name="subscribe_task_run_events",
@@ -279,7 +272,6 @@ TOOLS = (
         output_schema=schemas.SUBSCRIBE_OUTPUT,
         handler=subscribe_task_run_events,
         read_only=True,
-        idempotent=True,
         needs_stack=True,
     ),
     McpTool(
@@ -295,7 +287,6 @@ TOOLS = (
         output_as_of="run_task_template",
         handler=wait_task_run,
         read_only=True,
-        idempotent=True,
         needs_stack=True,
     ),
     McpTool(
