@@ -17,11 +17,6 @@ _V4, _V6 = ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1")
 _ADDRESSES: dict[str, Sequence[Address]] = {"localhost": (_V4, _V6), "127.0.0.1": (_V4,)}
 
 
-def loopback_addresses(host: str) -> Sequence[Address]:
-    """Return the addresses of `localhost` or `127.0.0.1`; none for any other host."""
-    return _ADDRESSES.get(host, ())
-
-
 @dataclass(frozen=True, slots=True)
 class LoopbackOnly(EgressPolicy):
     """Permits the given hosts of `localhost` and `127.0.0.1`, except on closed ports."""
@@ -32,9 +27,9 @@ class LoopbackOnly(EgressPolicy):
 
     async def addresses_of(self, host: str) -> Sequence[Address]:
         """Return a host's addresses; raise EgressDenied for a host that is not permitted."""
-        if host not in self.hosts or not (found := loopback_addresses(host)):
+        if host not in self.hosts or host not in _ADDRESSES:
             raise EgressDenied(host)
-        return found
+        return _ADDRESSES[host]
 
     def check(self, host: str, port: int, addresses: Sequence[Address]) -> None:
         """Raise EgressDenied for a closed port."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from collections.abc import Callable
@@ -73,7 +74,8 @@ def test_a_dev_server_that_died_is_restarted(make_dev_project: Callable[..., Pro
     game = make_dev_project()
     game.output("preview_scene")
     for process in servers_of(game):
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ends with the one before
+            process.kill()
     wait_until(lambda: not servers_of(game))
     assert "served by dev" in game.output("preview_scene")["logs"][0]
 
