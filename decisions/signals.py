@@ -1,8 +1,16 @@
-"""Django signals of confirmations and tokens, sent inside the transaction of the change."""
+"""What parts above connect to when Django starts: the signals of confirmations and tokens, sent
+inside the transaction of the change, and the provider of `CallInformation`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from django.dispatch import Signal
+
+if TYPE_CHECKING:
+    from decisions.authorization.call_information import CallInformation
 
 # A decision now waits for a person; argument: `confirmation` (with its decision).
 confirmation_opened = Signal()
@@ -11,3 +19,18 @@ confirmation_opened = Signal()
 decision_resolved = Signal()
 # A token may act for other users than before; argument: `token`.
 token_users_changed = Signal()
+
+_providers: list[Callable[[], CallInformation]] = []
+
+
+def provide_call_information(provider: Callable[[], CallInformation]) -> None:
+    """Set the function that returns what authorization reads of runs and targets.
+
+    The provider imports it only when it is called, so that starting stays fast.
+    """
+    _providers[:] = [provider]
+
+
+def call_information_provider() -> Callable[[], CallInformation] | None:
+    """Return this function; None where no part above provides it."""
+    return _providers[0] if _providers else None

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
-from decisions.authorization.call_information import CallInformation, provide_call_information
-from decisions.signals import confirmation_opened, decision_resolved, token_users_changed
+from decisions.signals import (
+    confirmation_opened,
+    decision_resolved,
+    provide_call_information,
+    token_users_changed,
+)
 from runs.queries.totals import ensure_totals
 from runs.signals import run_of_task_answered, run_of_task_changed
+
+if TYPE_CHECKING:
+    from decisions.authorization.call_information import CallInformation
 
 
 class RunsConfig(AppConfig):
@@ -77,6 +84,7 @@ def _record_answer(**signal: Any) -> None:
 
 
 def _call_information() -> CallInformation:
+    from decisions.authorization.call_information import CallInformation
     from runners.targets.cache import state_of_target
     from runs.calls.decision_context import basis_of_decision, context_of_decision
     from runs.calls.known_calls import list_known_calls

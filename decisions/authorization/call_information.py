@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from django.core.exceptions import ImproperlyConfigured
 
+from decisions.signals import call_information_provider
+
 if TYPE_CHECKING:
     from decisions.models import Decision
 
@@ -99,26 +101,16 @@ class CallInformation:
     list_known_calls: Callable[[], Iterable[KnownCall]]
 
 
-_providers: list[Callable[[], CallInformation]] = []
-
-
-def provide_call_information(provider: Callable[[], CallInformation]) -> None:
-    """Set the function that returns the call information; call it from an AppConfig's `ready`.
-
-    The provider imports what it returns only when it is called, so that starting stays fast.
-    """
-    _providers[:] = [provider]
-
-
 def call_information() -> CallInformation:
     """Return the functions that the part above provides.
 
     Raises:
         ImproperlyConfigured: No part provides them.
     """
-    if not _providers:
+    provider = call_information_provider()
+    if provider is None:
         raise ImproperlyConfigured(
             "No installed app provides call information. Add `runs` to INSTALLED_APPS, or call"
             " provide_call_information in the ready method of your own app."
         )
-    return _providers[0]()
+    return provider()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from decisions.authorization import call_information
+from decisions import signals
+from decisions.authorization.call_information import call_information
 
 
 def test_without_a_provider_the_error_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(call_information, "_providers", [])
+    monkeypatch.setattr(signals, "_providers", [])
     with pytest.raises(ImproperlyConfigured, match="Add `runs` to INSTALLED_APPS"):
-        call_information.call_information()
+        call_information()
