@@ -25,8 +25,7 @@ from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     check_showable,
     seal_arguments,
-    stored_basis,
-    stored_renewals,
+    stored_state,
 )
 from decisions.foundation.errors import ConfirmationRequired, Conflict, PolicyDenied
 from decisions.foundation.infra.clock import to_ms
@@ -230,7 +229,9 @@ def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization
     if confirmation is None:
         return Authorization(verdict, verdict.decision)
     if confirmation.decision.subject_digest not in call.subject_digests and not call.is_lost:
-        renewals = stored_renewals(confirmation.decision) + 1 if call.basis else 0
+        renewals = (
+            int(stored_state(confirmation.decision).get("renewals", 0)) + 1 if call.basis else 0
+        )
         older = confirmation.decision_id
         return Authorization(verdict, verdict.decision, supersedes=older, renewals=renewals)
     confirmations.expire_if_due(confirmation)
@@ -281,7 +282,7 @@ def _why_outdated(confirmation: Confirmation) -> str:
     if confirmation.status in _DENIED or confirmation.used_at is not None:
         return ""
     basis = call_information().basis_of(confirmation.decision)
-    stored = stored_basis(confirmation.decision)
+    stored = stored_state(confirmation.decision).get("basis")
     if basis is None or basis == stored:
         return ""
     return _UNREADABLE if stored is None else _CHANGED
@@ -289,7 +290,7 @@ def _why_outdated(confirmation: Confirmation) -> str:
 
 def confirmed_basis(confirmation: Confirmation | None) -> str | None:
     """Return the digest of what a confirmed call may work on (`ToolContext.confirmed_basis`)."""
-    return None if confirmation is None else stored_basis(confirmation.decision) or ""
+    return None if confirmation is None else stored_state(confirmation.decision).get("basis") or ""
 
 
 def request_confirmation(call: ToolCallRequest, authorization: Authorization) -> Confirmation:

@@ -62,13 +62,7 @@ def confirm_decision(*, principal: Principal, call: dict[str, Any]) -> dict[str,
     _admit(tool_call_request(principal, "continuity_confirm_decision", about))
     token, shown = call.get("confirm_token"), call.get("shown_digest")
     if token is not None:
-        confirm_with_token(
-            principal=principal,
-            decision_id=decision_id,
-            user_id=user_id,
-            confirm_token=token,
-            shown=shown,
-        )
+        _confirm_with_token(principal, decision_id, user_id, token, shown)
     elif CONFIRM not in principal.scopes:
         raise InvalidInput("confirm_token: it is required.")
     elif not is_confirmer(principal):
@@ -108,8 +102,7 @@ def _confirm_by_scope(
     principal: Principal, decision_id: int, user_id: str, shown: str | None
 ) -> None:
     decision = Decision.objects.filter(pk=decision_id, workspace_id=principal.workspace_id).first()
-    theirs = decision is not None and decision.user_id in (None, user_id)
-    if decision is None or not theirs or not _may_answer(principal, decision):
+    if decision is None or not _may_try(principal, decision, user_id):
         _record_try(principal, decision_id, how="api", failed="unknown")
         raise ConfirmTokenInvalid(_INVALID)
     try:
@@ -123,19 +116,15 @@ def _confirm_by_scope(
         raise ConfirmTokenInvalid(_INVALID) from None
 
 
-def _may_answer(principal: Principal, decision: Decision) -> bool:
+def _may_try(principal: Principal, decision: Decision, user_id: str) -> bool:
     """Return whether the credential may try; `confirm` refuses and records one's own request."""
-    return decision.principal_id == principal.id or may_confirm(principal, decision)
+    is_own = decision.principal_id == principal.id
+    return decision.user_id in (None, user_id) and (is_own or may_confirm(principal, decision))
 
 
-def confirm_with_token(
-    *,
-    principal: Principal,
-    decision_id: int,
-    user_id: str,
-    confirm_token: str,
-    shown: str | None = None,
-) -> Confirmation:
+def _confirm_with_token(
+    principal: Principal, decision_id: int, user_id: str, token: str, shown: str | None
+) -> None:
     """Confirm with the decision's token. Commits, also the count of wrong tries.
 
     Raises:
@@ -145,15 +134,14 @@ def confirm_with_token(
     """
     with transaction.atomic():
         confirmation = _find(principal, decision_id, user_id)
-        failure = _try(principal, confirmation, confirm_token, shown)
+        failure = _try(principal, confirmation, token, shown)
         if failure:
             about = {"confirmationId": confirmation.id} if confirmation else {}
             _record_try(principal, decision_id, how="token", failed=failure, **about)
     if failure == OTHER_DIGEST:
         raise NotAsShown(decision_id)
-    if failure or confirmation is None:
+    if failure:
         raise ConfirmTokenInvalid(_INVALID)
-    return confirmation
 
 
 def _find(principal: Principal, decision_id: int, user_id: str) -> Confirmation | None:

@@ -180,7 +180,7 @@ def _calls(
 ) -> Iterator[RecordedCall]:
     """Yield the calls of these rows; one that a person confirmed counts once, as confirmed."""
     opened = _opened_decisions(rows) if action == "confirmation.opened" else {}
-    ruled_as = _tools_of_rules()
+    ruled_as = {rule_label(rule): rule.tool for rule in PolicyRule.objects.all()}
     for row in rows:
         data: dict[str, Any] = row.metadata
         tool = SUBMIT if action == "run.submitted" else str(data.get("tool") or "")
@@ -212,8 +212,3 @@ def _opened_decisions(rows: Iterable[AuditEntry]) -> dict[str, tuple[str | None,
     ids = [int(row.resource_id) for row in rows]
     found = Decision.objects.filter(pk__in=ids).values_list("pk", "target_id", "rule")
     return {str(pk): (target, rule) for pk, target, rule in found}
-
-
-def _tools_of_rules() -> dict[str, str]:
-    """Return the tool of each rule that is or was in force, by its label."""
-    return {rule_label(rule): rule.tool for rule in PolicyRule.objects.all()}

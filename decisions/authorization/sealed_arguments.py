@@ -108,20 +108,15 @@ def open_basis(decision: Decision) -> str | None:
     return _plain(decision)[1].get("basis")
 
 
-def stored_basis(decision: Decision) -> str | None:
-    """Return `open_basis`; None where it cannot be read either."""
+def stored_state(decision: Decision) -> Mapping[str, str]:
+    """Return what is sealed beside the arguments, as text: `basis`, `target`, and `renewals`: how
+    often the confirmation of the call was requested anew before. Each is missing where there is
+    none; all are where they cannot be read.
+    """
     try:
-        return open_basis(decision)
+        return _plain(decision)[1]
     except CannotBeShown:
-        return None
-
-
-def stored_renewals(decision: Decision) -> int:
-    """Return how often the confirmation of a call was requested anew before this decision."""
-    try:
-        return int(_plain(decision)[1].get("renewals", "0"))
-    except CannotBeShown:
-        return 0
+        return {}
 
 
 def change_since_request(decision: Decision, basis: str | None) -> str:

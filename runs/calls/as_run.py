@@ -31,7 +31,7 @@ MAX_WAIT_S = 55.0  # longest time that a request of REST or MCP blocks
 _RUN_SCOPES = frozenset({"runs:read", "runs:write", "sessions:write", "artifacts:read"})
 
 
-async def submit_call(call: DirectCall) -> str:
+def submit_call(call: DirectCall) -> str:
     """Submit a run that makes the call, and return the run's id; the same key again returns the
     first run's. Commits the call's start, or its refusal.
 
@@ -39,7 +39,14 @@ async def submit_call(call: DirectCall) -> str:
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
         Conflict: The key was used for another call.
     """
-    return await in_thread(_submit_admitted, call)
+    with recording_refusals(principal=call.principal, name=call.tool.name):
+        submitted = _submit(call)
+        if submitted.inputs_match is False:
+            raise Conflict("The idempotencyKey was used for another call.")
+    if submitted.deduplicated:
+        with transaction.atomic():
+            call.start_with(submitted.run_id)
+    return submitted.run_id
 
 
 async def wait_for_call(call: DirectCall, run_id: str) -> tuple[ToolResult, Sequence[str]]:
@@ -61,17 +68,6 @@ def with_run_scopes(principal: Principal) -> Principal:
     call is performed as a run is an implementation detail.
     """
     return replace(principal, scopes=principal.scopes | _RUN_SCOPES)
-
-
-def _submit_admitted(call: DirectCall) -> str:
-    with recording_refusals(principal=call.principal, name=call.tool.name):
-        submitted = _submit(call)
-        if submitted.inputs_match is False:
-            raise Conflict("The idempotencyKey was used for another call.")
-    if submitted.deduplicated:
-        with transaction.atomic():
-            call.start_with(submitted.run_id)
-    return submitted.run_id
 
 
 def _submit(call: DirectCall) -> SubmittedRun:

@@ -260,7 +260,7 @@ async def _call_local_tool(
 
 async def _call_as_run(call: DirectCall, started: float) -> DirectCallResult:
     """Submit the call as a run, wait for it, and record the call's end."""
-    run_id = await run_to_completion(submit_call(call))
+    run_id = await run_to_completion(in_thread(submit_call, call))
     audited = None
     try:
         raise_if_interrupted()

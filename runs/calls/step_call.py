@@ -158,25 +158,25 @@ async def _judge_and_perform(
     try:
         request, page = await judge_page(attempt, request, is_asked=is_asked)
         call, is_lost = CallRecord.of(request), _has_lost_page(attempt, request)
-        start = partial(
+        authorize_and_start = partial(
             start_step_call,
             request=request,
             call=call,
             may_start=not is_lost,
             in_flight_calls=attempt.in_flight_calls,
         )
-        admission = await attempt.query_run(start)
+        start = await attempt.query_run(authorize_and_start)
     except (ToolFailed, Refused) as failed:
         return {"error": failed.as_dict()}, False
     if is_lost:
         raise _page_lost(request)
-    authorization = admission.authorization
+    authorization = start.authorization
     if authorization is None or authorization.decision == "confirm":
         if page is None and authorization and not is_asked and may_ask_page(request):
             return {}, True
         return await _suspend(attempt, request, page, authorization), False
     attempt.call_records.append(call)
-    target = _for_caller(admission.target, remote)
+    target = _for_caller(start.target, remote)
     context = replace(
         _context(attempt, request, target, timeout_ms),
         confirmed_basis=confirmed_basis(authorization.confirmation),

@@ -6,7 +6,7 @@ and that no person has taken over the page. If one of these does not hold, polic
 read again.
 
 The first call of a step is recorded in the statement that starts the step: one commit instead of
-two. Where cached values do not admit it, the step starts it itself, like later calls.
+two. Where cached values do not allow it, the step starts it itself, like later calls.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from runs.task_templates.base import TaskTemplate
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
-    """What is known about a call before its start is recorded.
+class StepStart:
+    """How a call starts, before that is recorded.
 
     Attributes:
         authorization: as `authorize_call` returns it.
@@ -67,11 +67,10 @@ def start_step_call(
     call: CallRecord,
     may_start: bool,
     in_flight_calls: list[str],
-) -> Admission:
-    """Return the admission of a step's call; on the run's database thread.
-
-    A call that may start and has a target is recorded as started, and its id appended to
-    `in_flight_calls`. With `may_start` False the call is only authorized.
+) -> StepStart:
+    """Authorize a step's call, and start it where it may: a call with a target is recorded as
+    started, and its id appended to `in_flight_calls`. On the run's database thread. With
+    `may_start` False the call is only authorized.
 
     Raises:
         LeaseLost: The run is no longer under this lease; the call must not be made.
@@ -79,33 +78,31 @@ def start_step_call(
         ToolFailed: The call cannot have its target.
     """
     if not may_start:
-        return Admission(authorize_call(run, request, find_call_target(run, request)))
-    cached = _cached_admission(run, request)
+        return StepStart(authorize_call(run, request, find_call_target(run, request)))
+    cached = _cached_start(run, request)
     for _ in range(MAX_TRIES):
-        admission = cached or _read_admission(run, request)
-        if not admission.may_start:
-            return admission
-        if admission.target is None:
-            if cached is None or all_hold(admission.preconditions):
-                return admission
+        start = cached or _read_start(run, request)
+        if not start.may_start:
+            return start
+        if start.target is None:
+            if cached is None or all_hold(start.preconditions):
+                return start
         elif start_call(
             call.call_id,
             call.start_event(run, request.step_index or 0),
             run=run,
-            preconditions=admission.preconditions,
+            preconditions=start.preconditions,
         ):
             in_flight_calls.append(call.call_id)
-            return admission
+            return start
         elif not is_leased(run):
             raise LeaseLost(run.id)
         cached = None
     raise ToolFailed(CHANGED_MEANWHILE)
 
 
-def _cached_admission(run: Run, request: ToolCallRequest) -> Admission | None:
-    """Return the admission of a call from cached values, without a query; None where they do not
-    allow it.
-    """
+def _cached_start(run: Run, request: ToolCallRequest) -> StepStart | None:
+    """Return how a call starts by cached values, without a query; None: they do not allow it."""
     if is_paired_browser(request.target_id):
         return None
     if (authorization := authorize_cached(request)) is None:
@@ -116,52 +113,52 @@ def _cached_admission(run: Run, request: ToolCallRequest) -> Admission | None:
         if row is None:
             return None
     try:
-        return _admission(run, request, authorization, row)
+        return _start_on(run, request, authorization, row)
     except (ToolFailed, Refused):
-        return None  # the admission by queries returns the error
+        return None  # `_read_start` raises the error
 
 
-def _read_admission(run: Run, request: ToolCallRequest) -> Admission:
-    """Return the admission of a call from what the database says; records a refusal."""
+def _read_start(run: Run, request: ToolCallRequest) -> StepStart:
+    """Return how a call starts by what the database says; records a refusal."""
     found = find_call_target(run, request)
     authorization = authorize_call(run, request, found)
     if authorization is None or authorization.decision != "allow":
-        return Admission(authorization)
+        return StepStart(authorization)
     try:
         if isinstance(found, ToolFailed | Refused):
             raise found
-        admission = _admission(run, request, authorization, found)
+        start = _start_on(run, request, authorization, found)
     except PolicyDenied as denied:
         record_refusal(request, denied)
         raise
     if isinstance(found, ExecutionTarget):
         cache_target(caller_of(run), found)
-    return admission
+    return start
 
 
-def _admission(
+def _start_on(
     run: Run,
     request: ToolCallRequest,
     authorization: Authorization,
     row: ExecutionTarget | PairedBrowserTarget | None,
-) -> Admission:
-    """Return the admission of an authorized call.
+) -> StepStart:
+    """Return how an authorized call starts on a target.
 
     Raises:
         ToolFailed, Refused: The call cannot use the target.
     """
     preconditions = [*_page_not_taken_over(run), *authorization.preconditions]
     if row is None:
-        return Admission(authorization, preconditions=preconditions)
+        return StepStart(authorization, preconditions=preconditions)
     if isinstance(row, PairedBrowserTarget):
         preconditions.append(is_still_paired(row.client))
-        return Admission(authorization, row, preconditions)
+        return StepStart(authorization, row, preconditions)
     developer_target = run.options.get(DEVELOPER_TARGET)
     target = open_call_target(
         caller_of(run), row, request.tool, is_builtin=request.is_builtin, developer=developer_target
     )
     preconditions.append(is_unchanged(row))
-    return Admission(authorization, target, preconditions)
+    return StepStart(authorization, target, preconditions)
 
 
 def _page_not_taken_over(run: Run) -> list[Precondition]:
@@ -182,19 +179,19 @@ class FirstCall:
     start: CallStart
 
 
-def admit_first_call(
+def start_first_call(
     run: Run, row: RunStep, planned: StepCall, template: TaskTemplate, masker: Masker
 ) -> FirstCall | None:
-    """Return a step's first call where cached values admit it; on the run's database thread. None:
+    """Return a step's first call where cached values allow it; on the run's database thread. None:
     the step starts the call itself.
     """
     if run.shared or template.needs_browser(row.input):
         return None
     request = request_of_step(run, index=row.index, call=planned, masker=masker)
-    admission = _cached_admission(run, request)
-    if admission is None or admission.target is None:
+    cached = _cached_start(run, request)
+    if cached is None or cached.target is None:
         return None
     call = CallRecord.of(request)
     event = call.start_event(run, row.index)
-    start = start_with_step(call.call_id, event, run, admission.preconditions)
-    return FirstCall(request, call, admission.target, start)
+    start = start_with_step(call.call_id, event, run, cached.preconditions)
+    return FirstCall(request, call, cached.target, start)

@@ -22,7 +22,7 @@ from runners import metrics
 from runners.browser.pool.adaptive import AdaptiveConcurrency
 from runners.paired_browser.choice import SELECTED
 from runners.tools.base import Effect
-from runs.calls.step_start import FirstCall, admit_first_call
+from runs.calls.step_start import FirstCall, start_first_call
 from runs.execution.event_buffer import EventBuffer, stored_bytes
 from runs.execution.left_tabs import close_left_tabs
 from runs.execution.resources import RunResources
@@ -196,7 +196,7 @@ class Execution:
             type_, data = planned.event
             event = self.resources.mask_event(NewEvent(type_, {"step": row.index, **data}))
             change = replace(change, events=[*change.events, event])
-        first = admit_first_call(
+        first = start_first_call(
             self.run, row, planned, self.template, self.resources.secret_masker
         )
         if first is None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from decisions.authorization.confirm_by_token import confirm_decision, confirm_with_token
+from decisions.authorization.confirm_by_token import confirm_decision
 from decisions.authorization.confirmations import (
     OpenedConfirmation,
     expire_due,
@@ -62,7 +62,9 @@ def attempt(principal: Principal, opened: OpenedConfirmation, **other: Any) -> C
         "confirm_token": opened.clear_token,
         **other,
     }
-    return confirm_with_token(principal=principal, **call)
+    confirm_decision(principal=principal, call=call)
+    opened.confirmation.refresh_from_db()
+    return opened.confirmation
 
 
 def tries() -> list[str]:
