@@ -12,7 +12,7 @@ from typing import Any
 
 from runners.actions.catalogue import READABILITY, SCREENSHOT, WAIT_FOR_LOADED
 from runners.actions.errors import InvalidTaskTab, OwnPage, PagePrepFailed, TaskTabClosed
-from runners.actions.retries import PerformAction, Sleep
+from runners.actions.retries import PerformAction
 from runners.tools.base import ToolResult
 
 ATTEMPTS = 2
@@ -21,9 +21,7 @@ PARTS = {"screenshot": SCREENSHOT.name, "readability": READABILITY.name}
 _NO_PAGE = frozenset({InvalidTaskTab.code, TaskTabClosed.code, OwnPage.code})
 
 
-async def prepare_page(
-    perform: PerformAction, tab_id: int, *, pause: Sleep = asyncio.sleep
-) -> ToolResult:
+async def prepare_page(perform: PerformAction, tab_id: int) -> ToolResult:
     """Wait until the page has loaded, then take a screenshot and its text, in up to two attempts.
 
     The output has `screenshot` and `readability` (the outputs of these actions), `missing` (the one
@@ -41,7 +39,7 @@ async def prepare_page(
     results: dict[str, ToolResult] = {}
     for attempt in range(ATTEMPTS):
         if attempt:
-            await pause(random.uniform(MIN_PAUSE, MAX_PAUSE))  # noqa: S311
+            await asyncio.sleep(random.uniform(MIN_PAUSE, MAX_PAUSE))  # noqa: S311
         for part in [name for name in PARTS if _may_attempt(results.get(name))]:
             results[part] = await perform(PARTS[part], args)
             if _is_final(results[part]):

@@ -13,7 +13,6 @@ from runners.errors import PageCrashed
 from runners.tools.base import ToolResult
 
 PerformAction = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
-Sleep = Callable[[float], Awaitable[None]]
 
 
 class PerformWithin(Protocol):
@@ -45,9 +44,6 @@ async def with_retry(
     perform: PerformWithin,
     name: str,
     args: Mapping[str, Any],
-    *,
-    pause: Sleep = asyncio.sleep,
-    now: Callable[[], float] = time.monotonic,
 ) -> ToolResult:
     """Perform an action; if it fails and `may_retry` allows it, retry once after a second.
 
@@ -55,15 +51,15 @@ async def with_retry(
     more than a second. A page that crashed is retried with the whole limit: opening another one
     counts for none of it.
     """
-    began = now()
+    began = time.monotonic()
     result = await perform(name, args)
     error = result.error or {}
     if result.ok or not may_retry(name, args, error):
         return result
-    left = ACTIONS[name].timeout_ms / 1000 - (now() - began) - RETRY_SECONDS
+    left = ACTIONS[name].timeout_ms / 1000 - (time.monotonic() - began) - RETRY_SECONDS
     if left < MIN_SECONDS and error.get("errorCode") != PageCrashed.code:
         return result
-    await pause(RETRY_SECONDS)
+    await asyncio.sleep(RETRY_SECONDS)
     if error.get("errorCode") == PageCrashed.code:
         return await perform(name, args)
     return await perform(name, args, timeout_ms=math.ceil(left * 1000))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable
 from typing import ClassVar
 
 from runners.browser.pool.cpu import SAMPLE_SECONDS, CpuLoad, usable_cores
@@ -30,20 +29,10 @@ class AdaptiveConcurrency:
 
     _live: ClassVar[weakref.WeakSet[AdaptiveConcurrency]] = weakref.WeakSet()
 
-    def __init__(
-        self,
-        requested: int,
-        *,
-        load: CpuLoad | None = None,
-        cores: int | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, requested: int) -> None:
         self.requested = max(1, requested)
-        self._load = load
-        self._cores = cores
-        self._clock = clock
         self._current = self.requested
-        self._changed_at = clock()
+        self._changed_at = time.monotonic()
         self._live.add(self)
 
     def current(self) -> int:
@@ -57,11 +46,10 @@ class AdaptiveConcurrency:
         """
         if self.requested == 1:
             return  # most runs: the number cannot be lowered
-        now = self._clock()
+        now = time.monotonic()
         if now - self._changed_at < max(SAMPLE_SECONDS, min(seconds, MAX_INTERVAL)):
             return
-        self._load = self._load or _shared_load()
-        busy = self._load.busy()
+        busy = _loads.setdefault(os.getpid(), CpuLoad()).busy()
         if busy is None:
             return
         self._changed_at = now
@@ -72,13 +60,7 @@ class AdaptiveConcurrency:
 
     def _enough(self) -> int:
         """Return the number of tabs that keeps this batch's share of the cores busy."""
-        self._cores = self._cores or usable_cores()
-        return max(1, round(self._cores * TABS_PER_CORE / len(self._live)))
+        return max(1, round(usable_cores() * TABS_PER_CORE / len(self._live)))
 
 
-_loads: dict[int, CpuLoad] = {}
-
-
-def _shared_load() -> CpuLoad:
-    """Return the measurement that all batches of this process share."""
-    return _loads.setdefault(os.getpid(), CpuLoad())
+_loads: dict[int, CpuLoad] = {}  # by process: all its batches share the measurement

@@ -84,11 +84,10 @@ def find_chromium() -> Chromium:
     return found
 
 
-def obtain_chromium(report: Report, *, cache: Path | None = None) -> Chromium:
+def obtain_chromium(report: Report) -> Chromium:
     """Return the browser to use; install one if there is none. `report` receives progress lines.
 
-    As root it installs Debian's package, else npm's @sparticuz/chromium below `cache` (default: the
-    user's cache).
+    As root it installs Debian's package, else npm's @sparticuz/chromium in the user's cache.
 
     Raises:
         ChromiumMissing: It could not be installed here.
@@ -102,7 +101,7 @@ def obtain_chromium(report: Report, *, cache: Path | None = None) -> Chromium:
         return find_chromium()
     if shutil.which("npm") and shutil.which("node") and sys.platform == "linux":
         report("Installing Chromium from npm (@sparticuz/chromium, about 66 MB) …")
-        return Chromium(_install_from_npm(cache or npm_cache()), "npm")
+        return Chromium(_install_from_npm(npm_cache()), "npm")
     raise ChromiumMissing(
         f"No Chromium was found, and none can be installed here. {_HOW_TO_INSTALL}"
     )

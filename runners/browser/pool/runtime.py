@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,7 @@ CLOSE_SECONDS = 5.0
 class BrowserRuntime:
     """The process's browser and its Playwright driver; it opens sessions."""
 
-    def __init__(self, chromium: Callable[[], Chromium] = find_chromium) -> None:
-        self._find = chromium
+    def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._home: BrowserHome | None = None
         self._driver: Playwright | None = None
@@ -109,7 +108,7 @@ class BrowserRuntime:
         return True
 
     async def _launch(self) -> Browser:
-        chromium = await asyncio.to_thread(self._find)
+        chromium = await asyncio.to_thread(find_chromium)
         await asyncio.to_thread(sweep_homes)
         self._home = BrowserHome()
         home = self._home.path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from decisions.audit.anonymous_events import peer_network
@@ -13,19 +13,17 @@ from decisions.foundation.security.loopback import is_loopback
 PER_SECOND, BURST = 200, 400  # messages of one connection
 BYTES_PER_SECOND, BYTES_BURST = 4 * 1024 * 1024, 8 * 1024 * 1024  # of one connection
 CONNECTIONS, CONNECTIONS_S = 2, 1.0  # of one browser within a second
-Clock = Callable[[], float]
 
 
 class MessageBudget:
     """Two token buckets: BURST messages at once, then PER_SECOND, and the same of their bytes."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._left, self._bytes, self._at = float(BURST), float(BYTES_BURST), clock()
+    def __init__(self) -> None:
+        self._left, self._bytes, self._at = float(BURST), float(BYTES_BURST), time.monotonic()
 
     def take(self, size: int) -> bool:
         """Count a message of this size; return False if it is one too many."""
-        now = self._clock()
+        now = time.monotonic()
         self._left = min(BURST, self._left + (now - self._at) * PER_SECOND)
         self._bytes = min(BYTES_BURST, self._bytes + (now - self._at) * BYTES_PER_SECOND)
         self._at = now
@@ -41,14 +39,13 @@ class RecordBudget:
 
     PER_MINUTE = 10
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._since, self._recorded, self._omitted = clock(), 0, 0
+    def __init__(self) -> None:
+        self._since, self._recorded, self._omitted = time.monotonic(), 0, 0
 
     def take(self) -> int | None:
         """Return None if a record is one too many, else how many were before it since the last."""
-        if self._clock() - self._since >= 60:
-            self._since, self._recorded = self._clock(), 0
+        if time.monotonic() - self._since >= 60:
+            self._since, self._recorded = time.monotonic(), 0
         if self._recorded >= self.PER_MINUTE:
             self._omitted += 1
             return None
@@ -60,17 +57,16 @@ class RecordBudget:
 class ConnectionBudget:
     """How often each browser has connected within the last second, to one process."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._recent: dict[str, list[float]] = {}
 
     def take(self, client_id: str) -> bool:
         """Count a connection; return False if it is one too many."""
-        since = self._clock() - CONNECTIONS_S
+        since = time.monotonic() - CONNECTIONS_S
         for other in [name for name, times in self._recent.items() if times[-1] <= since]:
             del self._recent[other]
         times = [one for one in self._recent.get(client_id, ()) if one > since]
-        self._recent[client_id] = [*times, self._clock()]
+        self._recent[client_id] = [*times, time.monotonic()]
         return len(times) < CONNECTIONS
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from runners.actions import retries
 from runners.actions.errors import (
     ArtifactUploadFailed,
     CdpLost,
@@ -53,11 +56,13 @@ class Script:
 
     def prepare(self) -> ToolResult:
         """Prepare a page."""
-        return asyncio.run(prepare_page(self.act, 7, pause=self.pause))
+        with mock.patch("asyncio.sleep", self.pause):
+            return asyncio.run(prepare_page(self.act, 7))
 
     def retry(self, name: str, **args: Any) -> ToolResult:
         """Run an action, with a retry where that is allowed."""
-        return asyncio.run(with_retry(self.act, name, args, pause=self.pause))
+        with mock.patch("asyncio.sleep", self.pause):
+            return asyncio.run(with_retry(self.act, name, args))
 
 
 def test_a_retryable_failure_is_retried_once_after_a_second() -> None:
@@ -76,11 +81,14 @@ def test_a_retryable_failure_is_retried_once_after_a_second() -> None:
     ],
 )
 def test_a_retry_fits_into_the_time_limit_of_the_action(
-    seconds: float, failed: ToolFailed, limits: list[int | None]
+    seconds: float,
+    failed: ToolFailed,
+    limits: list[int | None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     script, clock = Script(task_start=[failed]), iter((100.0, 100.0 + seconds))
-    retried = with_retry(script.act, "task_start", {}, pause=script.pause, now=lambda: next(clock))
-    assert asyncio.run(retried).ok is (len(limits) == 2)
+    monkeypatch.setattr(retries, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert script.retry("task_start").ok is (len(limits) == 2)
     assert script.limits == limits
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+
+from runners.paired_browser.protocol import flood
 from runners.paired_browser.protocol.flood import (
     BYTES_BURST,
     MessageBudget,
@@ -10,18 +15,24 @@ from runners.paired_browser.protocol.flood import (
 )
 
 
-def test_large_messages_use_up_the_budget_of_bytes_which_grows_again() -> None:
+def test_large_messages_use_up_the_budget_of_bytes_which_grows_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 0.0
-    budget = MessageBudget(lambda: now)
+    monkeypatch.setattr(flood, "time", SimpleNamespace(monotonic=lambda: now))
+    budget = MessageBudget()
     assert budget.take(BYTES_BURST)
     assert not budget.take(1024)
     now = 1.0
     assert budget.take(1024)
 
 
-def test_ten_records_a_minute_are_written_and_the_others_counted() -> None:
+def test_ten_records_a_minute_are_written_and_the_others_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 0.0
-    budget = RecordBudget(lambda: now)
+    monkeypatch.setattr(flood, "time", SimpleNamespace(monotonic=lambda: now))
+    budget = RecordBudget()
     assert [budget.take() for _ in range(13)] == [0] * 10 + [None] * 3
     now = 60.0
     assert [budget.take(), budget.take()] == [3, 0]

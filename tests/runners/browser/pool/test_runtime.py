@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runners.browser.pool.chromium import Chromium, ChromiumMissing, find_chromium
+from runners.browser.pool.chromium import ChromiumMissing, find_chromium
 from runners.browser.pool.runtime import BrowserRuntime, get_runtime
 from runners.browser.pool.temp_home import sweep_homes
 from runners.errors import PageCrashed
@@ -238,9 +238,13 @@ def test_a_missing_browser_is_reported_with_the_remedy(
 
 
 def test_a_browser_that_does_not_start_is_a_failure_without_leftovers(
-    browser_loop: LoopThread, page_server: PageServer, base: Path
+    browser_loop: LoopThread,
+    page_server: PageServer,
+    base: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    runtime = BrowserRuntime(lambda: Chromium(Path("/bin/false"), "configured"))
+    monkeypatch.setenv("CONTINUITY_CHROMIUM", "/bin/false")
+    runtime = BrowserRuntime()
     session = browser_loop.submit(runtime.open_session(run_id="r", trust="local")).result(30)
     assert isinstance(Reader(browser_loop, session).failure(page_server.url("/plain")), PageCrashed)
     assert eventually(lambda: processes_using(base) == [])
