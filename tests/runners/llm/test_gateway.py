@@ -232,6 +232,16 @@ def test_a_reply_over_the_token_limit_stops_with_length(
     assert final_part(receive_parts(settings)).stop == "length"
 
 
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_a_stream_cut_twice_fails(model: ModelServer, settings: LlmSettings, cleanly: bool) -> None:
+    model.script = [Turn("abcdefghij", cut_at=300, cut_cleanly=cleanly)] * 3
+    with pytest.raises(ModelFailed) as raised:
+        receive_parts(settings)
+    assert raised.value.code == "LLM_STREAM_FAILED"
+    assert raised.value.retryable
+    assert len(model.requests) == 2
+
+
 def test_a_stream_with_invalid_json_is_requested_once_more(
     model: ModelServer, settings: LlmSettings
 ) -> None:

@@ -11,6 +11,7 @@ from decisions.identity.principals import Principal
 from runners.paired_browser.dispatch import BrowserReply, SentAction
 from runs.conversations.services import create_task
 from runs.models import Run, TaskOrigin, Worker
+from runs.queue.heartbeat import Heartbeat
 from runs.queue.lease_expiry import end_leases_of_worker
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import execute_run, tool_results
@@ -47,8 +48,11 @@ def lose_worker_at_click(
         def lose(action: SentAction) -> BrowserReply:
             if kept is not None:
                 browser.kept[action.action_id] = kept
-            wait_until(end_leases)  # a heartbeat in between keeps the worker
-            Worker.objects.update(lost_at=None)
+            with pytest.MonkeyPatch.context() as patched:
+                # A worker that finds itself marked lost releases its runs, which counts as no loss.
+                patched.setattr(Heartbeat, "_register_anew", lambda _: None)
+                wait_until(end_leases)  # a heartbeat in between keeps the worker
+                Worker.objects.update(lost_at=None)
             return CLICKED
 
         browser.replies["browser_click"] = lose
