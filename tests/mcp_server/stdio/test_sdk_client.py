@@ -6,17 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
 import anyio
 import anyio.to_thread
-import mcp_types as types
 import pytest
 from mcp import Client
 
-from runners.actions.catalogue import ACTIONS
 from tests.support.installation.mcp_process import (
     INITIALIZE,
     INITIALIZED,
@@ -50,18 +47,6 @@ def job(*do: str, **options: Any) -> dict[str, Any]:
 
 @pytest.mark.slow
 @both_eras
-async def test_the_server_announces_its_name_and_version(env: dict[str, str], mode: str) -> None:
-    async with connected(env, mode=mode) as client:
-        assert client.server_info is not None
-        assert client.server_info.name == "continuity"
-        experimental = client.server_capabilities.experimental
-        assert experimental == {"continuity": {"continuity_mcp_version": "1.1.0"}}
-        assert "run_task_template" in (client.instructions or "")
-        assert len((await client.list_tools()).tools) == 32 + len(ACTIONS)
-
-
-@pytest.mark.slow
-@both_eras
 async def test_a_run_from_submit_to_artifact(env: dict[str, str], mode: str) -> None:
     async with connected(env, mode=mode) as client:
         templates = await call(client, "list_task_templates")
@@ -84,31 +69,6 @@ async def whole_artifact(client: Client, artifact_id: str) -> Any:
         text += chunk["data"]
         complete = chunk["complete"]
     return json.loads(text)
-
-
-@pytest.mark.slow
-@both_eras
-async def test_a_sync_run_returns_its_result_and_reports_progress(
-    env: dict[str, str], mode: str, tmp_path: Path
-) -> None:
-    progress_values: list[tuple[float, float | None]] = []
-
-    async def record_progress(progress: float, total: float | None, message: str | None) -> None:
-        progress_values.append((progress, total))
-        (tmp_path / str(int(progress))).touch()  # the next step may end
-
-    async with connected(env, mode=mode) as client:
-        steps = job(*(f"until:{tmp_path / str(number)}" for number in range(3)), mode="sync")
-        result = await client.call_tool(
-            "run_task_template", steps, progress_callback=record_progress
-        )
-    assert isinstance(result, types.CallToolResult)
-    assert result.structured_content["status"] == "succeeded"
-    assert result.structured_content["deduplicated"] is False
-    steps_done = [done for done, _ in progress_values]
-    assert len(steps_done) > 1
-    assert steps_done == sorted(set(steps_done))
-    assert {total for _, total in progress_values} == {3}
 
 
 def submit_and_be_killed(env: dict[str, str], arguments: dict[str, Any]) -> str:
