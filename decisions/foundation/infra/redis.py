@@ -97,35 +97,24 @@ async def messages_of(channel: PubSub) -> AsyncIterator[Mapping[str, Any]]:
             yield message
 
 
+_faults: dict[str, tuple[float, str]] = {}  # by URL: until when none is looked for, the last one
+
+
 def describe_redis_fault() -> str | None:
     """Return what keeps Redis from working, in a sentence without its address; None if it takes
     writes. Waits a second at most, and asks again only after RETRY_AFTER_S where it did not work.
     """
-    return _probe.fault()
-
-
-class _Probe:
-    """Writes a key that expires at once."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[float, str]] = {}  # by URL: until when, and the fault
-
-    def fault(self) -> str | None:
-        """Return the present fault, or the one found a moment ago."""
-        url = settings.REDIS_URL
-        until, fault = self._known.get(url, (0.0, ""))
-        if time.monotonic() < until:
-            return fault
-        try:
-            _client(url).set(f"{settings.REDIS_PREFIX}probe", 1, px=100)
-        except redis_errors() as error:
-            fault = _words_for(error)
-            self._known[url] = (time.monotonic() + RETRY_AFTER_S, fault)
-            return fault
-        return None
-
-
-_probe = _Probe()
+    url = settings.REDIS_URL
+    until, fault = _faults.get(url, (0.0, ""))
+    if time.monotonic() < until:
+        return fault
+    try:
+        _client(url).set(f"{settings.REDIS_PREFIX}probe", 1, px=100)  # a key that expires at once
+    except redis_errors() as error:
+        fault = _words_for(error)
+        _faults[url] = (time.monotonic() + RETRY_AFTER_S, fault)
+        return fault
+    return None
 
 
 def _words_for(error: Exception) -> str:
