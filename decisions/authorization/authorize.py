@@ -225,7 +225,7 @@ def _with_confirmation(call: ToolCallRequest, verdict: Verdict) -> Authorization
     ):
         return Authorization(verdict, verdict.decision)
     found = Confirmation.objects.select_related("decision")
-    confirmation = found.filter(decision__deed_key__in=call.call_keys).first()
+    confirmation = found.filter(decision__call_key__in=call.call_keys).first()
     if confirmation is None:
         return Authorization(verdict, verdict.decision)
     if confirmation.decision.subject_digest not in call.subject_digests and not call.is_lost:
@@ -320,7 +320,7 @@ def request_confirmation(call: ToolCallRequest, authorization: Authorization) ->
         arguments=display_arguments(call.args if call.display_args is None else call.display_args),
         run_id=call.run_id,
         step_index=call.step_index,
-        deed_key=call.call_keys[0],
+        call_key=call.call_keys[0],
         created_at=now,
     )
     shown = call.args if call.shown_args is None else call.shown_args
@@ -413,7 +413,7 @@ def _request_once(call: ToolCallRequest, authorization: Authorization) -> Confir
             return request_confirmation(call, authorization)
     except IntegrityError:
         rows = Confirmation.objects.select_related("decision")
-        return rows.get(decision__deed_key=call.call_keys[0])
+        return rows.get(decision__call_key=call.call_keys[0])
 
 
 def _required(

@@ -79,8 +79,8 @@ def open_confirmation(
         expires_at=now + timedelta(seconds=settings.CONFIRM_TTL_S),
     )
     details = {"delivery": delivery} | ({"argsDigest": args_digest} if args_digest else {})
-    if decision.run_id and decision.deed_key:
-        details["callKey"] = decision.deed_key
+    if decision.run_id and decision.call_key:
+        details["callKey"] = decision.call_key
     _record(confirmation, "confirmation.opened", decision.principal_id, **details)
     confirmation_opened.send(sender=Confirmation, confirmation=confirmation)
     return OpenedConfirmation(confirmation, token)
@@ -151,7 +151,7 @@ def request_anew(*, decision_id: int, by: str, how: str) -> Confirmation:
     with transaction.atomic():
         if not _withdraw(confirmation, by=by, how=how):
             raise _decided_already(confirmation)
-        Decision.objects.filter(pk=decision_id).update(deed_key=None)
+        Decision.objects.filter(pk=decision_id).update(call_key=None)
         decision_resolved.send(sender=Confirmation, confirmation=confirmation)
     return confirmation
 
@@ -167,7 +167,7 @@ def supersede(decision_id: int, *, by: str) -> None:
     """Detach a decision from its call, which requests a new one, and withdraw its confirmation if
     it waits; audited. In the caller's transaction.
     """
-    Decision.objects.filter(pk=decision_id).update(deed_key=None)
+    Decision.objects.filter(pk=decision_id).update(call_key=None)
     found = Confirmation.objects.select_related("decision").filter(decision_id=decision_id).first()
     if found is not None:
         _withdraw(found, by=by, how="superseded")

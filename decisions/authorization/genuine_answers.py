@@ -133,7 +133,7 @@ def _step_key(decision: Decision) -> str | None:
     """Return the identity of a step's call. That of a direct call is no part of its approval: it is
     removed when the same call is made again.
     """
-    return decision.deed_key if decision.run_id else None
+    return decision.call_key if decision.run_id else None
 
 
 def _shown(decision: Decision) -> str:

@@ -26,7 +26,7 @@ from decisions.chat.exact_request import (
     mask_words,
     pending_request,
 )
-from decisions.chat.risk.detection import Finding, find_risk
+from decisions.chat.risk.detection import RequestedRisk, find_risk
 from decisions.foundation.infra.ids import new_id
 from decisions.foundation.security.logs import redact, redact_value
 from decisions.foundation.security.masking import MASK
@@ -65,8 +65,8 @@ class ChatTurn:
     missing: list[str]
     language: Language
     earlier: EarlierTexts
-    finding: Finding | None
-    masked_finding: Finding | None
+    finding: RequestedRisk | None
+    masked_finding: RequestedRisk | None
     seen_at: datetime | None
 
     def save(self, *, asked: Sequence[str], gate: Gate | None, decision_id: int | None) -> None:
@@ -93,11 +93,11 @@ class ChatTurn:
         row.updated_at = now
         row.save()
 
-    def _risk(self, gate: Gate | None) -> tuple[Finding | None, Finding | None]:
+    def _risk(self, gate: Gate | None) -> tuple[RequestedRisk | None, RequestedRisk | None]:
         """Return the risk that a later "do it" refers to, and the same masked."""
         if self.finding is None and gate is not None and gate.hit:
             texts = self.exact.message, self.masked.message
-            finding, masked = (Finding(gate.rule, text[:CLAUSE_CHARS]) for text in texts)
+            finding, masked = (RequestedRisk(gate.rule, text[:CLAUSE_CHARS]) for text in texts)
             return finding, masked
         return self.finding, self.masked_finding
 
@@ -122,7 +122,7 @@ def read_turn(owner: Owner, call: Mapping[str, Any]) -> ChatTurn:
             waiting=waiting,
             environment=slots.get("environment", ""),
         )
-    finding = finding and Finding(str(finding.rule), finding.clause[:CLAUSE_CHARS])
+    finding = finding and RequestedRisk(str(finding.rule), finding.clause[:CLAUSE_CHARS])
     shown = {**slots_in(masked.message, REQUIRED[task_type]), **masked.slots}
     masked = replace(masked, slots={slot: shown.get(slot, MASK) for slot in slots})
     return ChatTurn(
@@ -159,10 +159,12 @@ def _request_texts(row: Conversation, call: Mapping[str, Any]) -> tuple[RequestT
     )
 
 
-def _masked_finding(finding: Finding, masked: RequestTexts, row: Conversation) -> Finding:
+def _masked_finding(
+    finding: RequestedRisk, masked: RequestTexts, row: Conversation
+) -> RequestedRisk:
     earlier = row.last_message, row.risk.get("clause", "")
     texts = masked.message, *masked.answers, *masked.slots.values(), *earlier
-    return Finding(finding.rule, mask_words(finding.clause, texts))
+    return RequestedRisk(finding.rule, mask_words(finding.clause, texts))
 
 
 def _clear_confirmed_risk(row: Conversation) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from decisions.chat.risk.detection import Finding
+from decisions.chat.risk.detection import RequestedRisk
 from decisions.chat.risk.parsing import normalize
 from decisions.foundation.security.keys import mac
 from decisions.foundation.security.logs import redact
@@ -51,7 +51,7 @@ class EarlierTexts:
     """What a message may refer to: the last message, and the risk that no person has confirmed."""
 
     last_message: str
-    waiting: Finding | None
+    waiting: RequestedRisk | None
 
     def seal_into(self, row: Conversation) -> None:
         """Store the texts encrypted in a conversation that has them masked."""
@@ -87,7 +87,7 @@ def earlier_texts(row: Conversation) -> EarlierTexts:
         texts = []
     if texts[2:] == [last_message, clause]:
         last_message, clause = texts[:2]
-    return EarlierTexts(last_message, Finding(row.risk["rule"], clause) if row.risk else None)
+    return EarlierTexts(last_message, RequestedRisk(row.risk["rule"], clause) if row.risk else None)
 
 
 def mask_words(text: str, masked: Iterable[str]) -> str:

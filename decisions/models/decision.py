@@ -47,7 +47,7 @@ class Decision(models.Model):
             secret is masked, and long values are cut.
         sealed_arguments: the exact arguments, encrypted (`authorization.sealed_arguments`); None
             where no person is asked.
-        deed_key: the identity of the tool call; unique, so that a call has one current decision.
+        call_key: the identity of the tool call; unique, so that a call has one current decision.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -72,7 +72,7 @@ class Decision(models.Model):
     sealed_arguments = models.BinaryField(null=True)
     run_id = models.CharField(max_length=64, null=True, db_index=True)
     step_index = models.IntegerField(null=True)
-    deed_key = models.CharField(max_length=64, null=True, unique=True)
+    call_key = models.CharField(max_length=64, null=True, unique=True, db_column="deed_key")
     trace = models.JSONField(default=dict)
     created_at = models.DateTimeField()
 

@@ -254,7 +254,7 @@ def schema_mismatch(completion: Mapping[str, Any]) -> str:
         "The output does not fit the schema that was asked for: "
         + "; ".join(errors)[:2000]
         + f". Get what is missing with your tools, in at most {REPAIR_TURNS} turns; then call"
-        " attempt_completion again with an output that fits. There is no further try."
+        " attempt_completion again with an output that fits. This is the last attempt."
     )
 
 

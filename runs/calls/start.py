@@ -23,7 +23,7 @@ from runs.lifecycle.changes import CallStart
 from runs.models import OpenCall, Run, RunStatus
 
 MAX_TRIES = 5  # to read policy and target and start the call before either changes
-CHANGED_MEANWHILE = "The policy rules or the target changed again and again; the call was not made."
+CHANGED_MEANWHILE = "The policy rules or the target kept changing; the call was not made."
 
 
 def start_call(

@@ -200,7 +200,7 @@ def _page_lost(request: ToolCallRequest) -> PageLost:
     return PageLost(
         "The page was lost while the run waited for a person; the call was not made.",
         details={"causeCode": "PAGE_CRASHED", "effect": "none", "step": request.step_index},
-        recovery="Open the page again, then decide anew on the call: it had no effect.",
+        recovery="Open the page again, then decide on the call again: it had no effect.",
     )
 
 

@@ -35,7 +35,7 @@ EVIDENCE_NAME = "{}.evidence.jsonl"
 CHUNK_BYTES = 192 * 1024
 BATCH_SIZE = 200
 # Columns of a decision that are left out: internal keys without meaning for a verifier.
-_LEFT_OUT = frozenset({"answer_mac", "deed_key", "token_digest", "sealed_arguments"})
+_LEFT_OUT = frozenset({"answer_mac", "call_key", "token_digest", "sealed_arguments"})
 
 
 def export_evidence(

@@ -75,7 +75,7 @@ def send(queue: str, run_id: str) -> bool:
     """Send a wake-up now, unless the queue has an undelivered one; False where the broker did not
     accept it.
     """
-    hit("before_ring")
+    hit("before_wakeup")
     if (is_first := _mark_sent(queue)) is None:
         return False  # Redis is unavailable: sending would take as long as its time-outs
     if not is_first:
@@ -121,4 +121,4 @@ def mark_received() -> None:
 
 
 def _key() -> str:
-    return f"{settings.REDIS_PREFIX}bell"
+    return f"{settings.REDIS_PREFIX}wakeup:undelivered"

@@ -196,9 +196,9 @@ def test_a_worker_killed_while_it_releases_a_run_costs_one_attempt(
     ("failpoint_name", "key"),
     [
         ("before_submit", "'k'"),
-        ("before_ring", "None"),
+        ("before_wakeup", "None"),
         pytest.param("before_submit", "None", marks=pytest.mark.slow),
-        pytest.param("before_ring", "'k'", marks=pytest.mark.slow),
+        pytest.param("before_wakeup", "'k'", marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_submit_is_committed_completely_or_not_at_all(
@@ -216,9 +216,9 @@ def test_a_killed_submit_is_committed_completely_or_not_at_all(
     died = subprocess.run([sys.executable, "-c", script], env=env, cwd=ROOT, check=False)
     assert died.returncode == -signal.SIGKILL
     assert installation.failpoint_was_hit(failpoint_name)
-    assert Run.objects.count() == (failpoint_name == "before_ring")
+    assert Run.objects.count() == (failpoint_name == "before_wakeup")
     again = installation.submit("ok", options={"idempotencyKey": "k"})
-    runs = 2 if failpoint_name == "before_ring" and key == "None" else 1
+    runs = 2 if failpoint_name == "before_wakeup" and key == "None" else 1
     assert Run.objects.count() == runs
     assert installation.wait_for_end(again).status == "succeeded"
     installation.check_invariants()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from decisions.chat.risk.classes import RiskClass
-from decisions.chat.risk.detection import Finding, find_risk
+from decisions.chat.risk.detection import RequestedRisk, find_risk
 from decisions.foundation.presentation.formatting import shorten
 
 THRESHOLD = 0.85
@@ -62,9 +62,9 @@ def find_added_risk(
     answers: tuple[str, ...],
     *,
     previous: str,
-    waiting: Finding | None,
+    waiting: RequestedRisk | None,
     environment: str,
-) -> Finding | None:
+) -> RequestedRisk | None:
     """Return the risk in the answers to a request's questions, or in its environment.
 
     Slots alone do not make a message risky; but an operation such as a deployment is risky if the
@@ -85,7 +85,7 @@ def _in_environment(environment: str) -> str:
     return f"on {environment}" if environment.isascii() else f"({environment}环境)"
 
 
-def evaluate_gate(finding: Finding | None, top_l4: float) -> Gate:
+def evaluate_gate(finding: RequestedRisk | None, top_l4: float) -> Gate:
     """Return the gate's result for a message from its risk and its similarity to L4 events."""
     if finding is not None:
         reason = f"{finding.rule}: {shorten(finding.clause, 160)}"

@@ -22,7 +22,7 @@ CONTEXT_CHARS = 2000  # characters of earlier text that a pronoun may refer to
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RequestedRisk:
     """A risk: its class, or the gate's rule of an unconfirmed decision, and its clause."""
 
     rule: str
@@ -30,8 +30,8 @@ class Finding:
 
 
 def find_risk(
-    message: str, *, previous: str = "", waiting: Finding | None = None
-) -> Finding | None:
+    message: str, *, previous: str = "", waiting: RequestedRisk | None = None
+) -> RequestedRisk | None:
     """Return the first risky action that a message requests, or None.
 
     Args:
@@ -46,8 +46,12 @@ def find_risk(
 
 
 def _findings(
-    message: ParsedMessage, before: ParsedMessage, waiting: Finding | None, *, nested: bool = False
-) -> Iterator[Finding]:
+    message: ParsedMessage,
+    before: ParsedMessage,
+    waiting: RequestedRisk | None,
+    *,
+    nested: bool = False,
+) -> Iterator[RequestedRisk]:
     earlier = _Earlier()
     for clause in (clause for sentence in before.sentences for clause in sentence.clauses):
         earlier.add(clause)
@@ -55,7 +59,7 @@ def _findings(
     for sentence in message.sentences:
         for number, clause in enumerate(_clauses(sentence)):
             for rule in _risks(sentence, clause, earlier.text, is_first=number == 0):
-                yield Finding(rule, clause)
+                yield RequestedRisk(rule, clause)
             if english.refers_back(clause) or chinese.refers_back(clause):
                 is_execution = True
                 yield from filter(None, [waiting])
@@ -116,25 +120,25 @@ class _Earlier:
         self._clauses.append(clause)
         self.text = " ".join(self._clauses)[-CONTEXT_CHARS:]
 
-    def mentioned(self) -> Iterator[Finding]:
+    def mentioned(self) -> Iterator[RequestedRisk]:
         """Yield the risks that clauses mention, requested or not; each once."""
         while self._unsearched:
             yield from _mentioned(*self._unsearched.popleft())
 
 
-def _mentioned(clause: str, context: str) -> Iterator[Finding]:
+def _mentioned(clause: str, context: str) -> Iterator[RequestedRisk]:
     rule = english_rules.mentioned_risk(clause, context) or chinese_rules.mentioned_risk(
         clause, context
     )
     if rule is not None:
-        yield Finding(rule, clause)
-    yield from (Finding(found, clause) for found, _ in commands(clause))
+        yield RequestedRisk(rule, clause)
+    yield from (RequestedRisk(found, clause) for found, _ in commands(clause))
 
 
 _PART = re.compile(r"[.!?。;](?=\s|$)|[!?。;]")
 
 
-def _commands(text: str) -> Iterator[Finding]:
+def _commands(text: str) -> Iterator[RequestedRisk]:
     for line in (piece for whole in text.splitlines() for piece in pieces(whole)):
         for rule, start in commands(line):
             part_start = max((one.end() for one in _PART.finditer(line, 0, start)), default=0)
@@ -144,7 +148,7 @@ def _commands(text: str) -> Iterator[Finding]:
             if chinese.is_requested(
                 before + "⟦⟧" + _han(after), len(before), len(before) + 2, about_consequences=False
             ):
-                yield Finding(rule, line[part_start:].strip())
+                yield RequestedRisk(rule, line[part_start:].strip())
 
 
 def _han(text: str) -> str:

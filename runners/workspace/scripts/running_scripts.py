@@ -17,7 +17,7 @@ GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
 
 
 class RunningScript:
-    """A running script; whoever started it calls `end`.
+    """A running script; its starter calls `end`.
 
     Attributes:
         output: its stdout and stderr, in order.

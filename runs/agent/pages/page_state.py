@@ -29,7 +29,7 @@ HELD_UP = "heldUp"  # in a call's output: its step was suspended, so the page ma
 PERSON_HAD_PAGE = {
     "errorCode": "PERSON_HAD_PAGE",
     "message": "A person had the page before this was done, and may have changed it: it was not"
-    " done. Look at the page as it is now, and decide anew.",
+    " done. Look at the page as it is now, and decide again.",
 }
 
 

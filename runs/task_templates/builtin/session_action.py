@@ -39,7 +39,7 @@ HOST_CALL = "host"  # the id of the call in the task's events
 _ERROR: Mapping[str, Any] = {
     "details": {},
     "retryable": False,
-    "recovery": "Look at the page as it is now (browser_observe), then decide anew.",
+    "recovery": "Look at the page as it is now (browser_observe), then decide again.",
 }
 
 

@@ -247,7 +247,7 @@ def test_the_decisions_of_a_run_are_in_its_evidence_and_keep_their_secrets(
         run_id=run_id,
         step_index=0,
         subject_digest="d" * 64,
-        deed_key="k" * 64,
+        call_key="k" * 64,
         arguments={"cmd": "ls"},
         created_at=datetime.now(UTC),
     )

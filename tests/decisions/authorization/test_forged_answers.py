@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
@@ -67,8 +68,8 @@ def copy_answer(number: int, other: int) -> None:
 
 def move_approval(number: int, other: int) -> None:
     """Give the approved decision on another step's call the identity of the waiting call."""
-    columns = Decision.objects.values("deed_key", "run_id", "step_index", "subject_digest")
-    found = columns.get(pk=number)
+    others = Decision.objects.values("run_id", "step_index", "subject_digest")
+    found = others.annotate(deed_key=F("call_key")).get(pk=number)  # by column
     run_sql("UPDATE decisions_decision SET deed_key = NULL WHERE id = %s", number)
     names = ", ".join(f"{name} = %s" for name in found)
     run_sql(f"UPDATE decisions_decision SET {names} WHERE id = %s", *found.values(), other)
@@ -140,7 +141,7 @@ def test_an_approval_of_another_caller_permits_nothing(
     others = requested("x", caller=outsider)
     confirm(decision_id=others, by="admin:ann", how="admin")
     number = requested("x")
-    key = Decision.objects.values_list("deed_key", flat=True).get(pk=number)
+    key = Decision.objects.values_list("call_key", flat=True).get(pk=number)
     run_sql("UPDATE decisions_decision SET deed_key = NULL WHERE id = %s", number)
     run_sql("UPDATE decisions_decision SET deed_key = %s WHERE id = %s", key, others)
     assert requested("x") not in (number, others)

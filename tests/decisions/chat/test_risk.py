@@ -13,7 +13,7 @@ from decisions.chat.risk.detection import find_risk
 from decisions.chat.risk.english import rules
 from tests.support.decisions.gate_sets import Labelled, blind_set, measure, own_set
 
-# A line is: half, language, harm, sentence. `rules` is by the rules' author, `unseen` by somebody
+# A line is: half, language, harm, sentence. `rules` is by the rules' author, `unseen` by a writer
 # who has not seen them, `tuning` what the rules were extended for.
 SENTENCES = Path(__file__).parent / "risk_sentences.tsv"
 OWN = own_set()
@@ -119,7 +119,7 @@ def test_each_clause_is_searched_once_however_often_the_message_refers_to_it(
 ) -> None:
     searched: list[str] = []
 
-    def search(clause: str, context: str) -> list[detection.Finding]:
+    def search(clause: str, context: str) -> list[detection.RequestedRisk]:
         searched.append(clause)
         return []
 

@@ -87,7 +87,7 @@ def rows(principal: Principal, send_chat: SendChat) -> None:
     create_token(name="test")
     create_rule(RuleFields("deny", tool="x", reason="test"), actor="test")
     send_chat(RISKY)
-    Decision.objects.update(deed_key="k" * 64)
+    Decision.objects.update(call_key="k" * 64)
     apply_changes(owner_of(principal), [AxisChange("time", -0.5, 0.5, "chat")])
     put_shell(principal=principal, call={**SHELL, "user_id": "alice"})
     with override_settings(ONE_TIME_LOGIN=True):

@@ -41,7 +41,7 @@ _PAST = re.compile(
     r"|脚本|程序|这个命令|该命令|命令|接口|工具)(?:可以|会|能|将|可能)[^,，。]{0,6}$"
 )
 _BY_MISTAKE = re.compile(r"(?:误|不小心|意外)[^,，。]{0,14}$")
-_TALK = re.compile(
+_DISCUSSED = re.compile(
     r"解释|说明|介绍|描述|讲讲|讲解|讲一下|说说|告诉我|列出|列一下|查看|查询|查一下|查查|看看"
     r"|看一下|检查|统计|搜索|查找|找出|分析|总结|翻译|写(?:一|个|篇|段|份|封|好|出|下|代码|脚本"
     r"|文档|测试)|编写|撰写|起草|草拟|拟一|设计|实现|开发|生成|模拟|演练|预览|讨论|比较|对比|评估"
@@ -82,7 +82,7 @@ def is_requested(clause: str, start: int, end: int, *, about_consequences: bool)
         return False
     if _COMPOUND.search(after) and not _ENACTED_NOUN.search(before):
         return False
-    return not (_TALK.search(_UNUSED.sub("", before)) and not _SCHEDULED.search(before))
+    return not (_DISCUSSED.search(_UNUSED.sub("", before)) and not _SCHEDULED.search(before))
 
 
 def _is_past(before: str) -> bool:

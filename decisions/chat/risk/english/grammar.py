@@ -86,7 +86,7 @@ _NOUN_BEFORE = re.compile(
     r"|final))?)\s+$"
 )
 # Verbs whose object is discussed, written, read or planned, not carried out.
-_TALK = re.compile(
+_DISCUSSED = re.compile(
     r"(?<!the )(?<!our )(?<!my )(?<!your )(?<!this )(?<!that )(?<!all )(?<!old )(?<!prod )(?<!and )"
     r"\b(?:explain|describe|tell (?:me|us|them|him|her)(?! to\b)|show|list|count|find out|research"
     r"|learn|understand|teach|summari[sz]e|translate|document|write(?! off| out a check)|draft"
@@ -151,7 +151,7 @@ def is_requested(clause: str, found: re.Match[str]) -> bool:
     """Return whether the verb found in a clause is requested."""
     before, form = clause[: found.start()], str(found.lastgroup)
     plain = UNUSED.sub("", before)
-    if _NEGATED.search(plain) or _CONDITION.search(before) or _is_talk(plain):
+    if _NEGATED.search(plain) or _CONDITION.search(before) or _is_discussed(plain):
         return False
     if form == "past" and _PERFECT.search(before):
         return False
@@ -162,8 +162,8 @@ def is_requested(clause: str, found: re.Match[str]) -> bool:
     return not (_OTHERS.search(before) or _MEANT.search(before))
 
 
-def _is_talk(before: str) -> bool:
-    return bool(_TALK.search(before)) and not _STANDING_ORDER.search(before)
+def _is_discussed(before: str) -> bool:
+    return bool(_DISCUSSED.search(before)) and not _STANDING_ORDER.search(before)
 
 
 _POLITE = re.compile(
@@ -207,7 +207,7 @@ _DO_IT = re.compile(
 def is_command_requested(before: str) -> bool:
     """Return whether a command that follows this text is requested."""
     plain = UNUSED.sub("", before)
-    excused = _NEGATED.search(plain) or _CONDITION.search(before) or _is_talk(plain)
+    excused = _NEGATED.search(plain) or _CONDITION.search(before) or _is_discussed(plain)
     return not excused and not is_question(before)
 
 
