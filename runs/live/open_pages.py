@@ -5,31 +5,28 @@
 
 from __future__ import annotations
 
-import os
-
 from runners.browser.session.session import OpenBrowserSession
 
-_open: dict[tuple[int, str], tuple[str, OpenBrowserSession]] = {}
+_open: dict[str, tuple[str, OpenBrowserSession]] = {}  # runs and sessions by task
 
 
 def register_page(task_id: str, run_id: str, session: OpenBrowserSession) -> None:
     """Make this run's session the one whose page viewers of the task see, until it is closed."""
-    _open[os.getpid(), task_id] = run_id, session
+    _open[task_id] = run_id, session
 
 
 def get_page_session(task_id: str) -> OpenBrowserSession | None:
     """Return the open session with the task's page; None if closed or used by another run."""
-    run_id, session = _open.get((os.getpid(), task_id), ("", None))
+    run_id, session = _open.get(task_id, ("", None))
     if session is None or session.is_closed:
-        _open.pop((os.getpid(), task_id), None)
+        _open.pop(task_id, None)
         return None
     return session if session.run_id == run_id else None
 
 
 def has_open_pages() -> bool:
     """Return whether a task has an open page in this process."""
-    pid = os.getpid()
-    for key, (_, session) in list(_open.items()):
-        if key[0] == pid and session.is_closed:
-            _open.pop(key, None)
-    return any(owner == pid for owner, _ in list(_open))
+    for task_id, (_, session) in list(_open.items()):
+        if session.is_closed:
+            _open.pop(task_id, None)
+    return bool(_open)

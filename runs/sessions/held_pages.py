@@ -6,7 +6,6 @@ Everything but `close_unneeded_pages` is for the loop thread.
 from __future__ import annotations
 
 import logging
-import os
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 
@@ -43,7 +42,7 @@ class HeldPage:
             await self.session.close()
 
 
-_held: dict[tuple[int, str], HeldPage] = {}
+_held: dict[str, HeldPage] = {}  # by run
 
 
 def can_hold_page() -> bool:
@@ -60,12 +59,12 @@ def count_held_pages() -> int:
 
 def hold_page(run_id: str, page: HeldPage) -> None:
     """Hold the session of a run that is about to be suspended."""
-    _held[os.getpid(), run_id] = page
+    _held[run_id] = page
 
 
 def take_held_page(run_id: str) -> HeldPage | None:
     """Remove and return the session that was held for a run that resumes."""
-    return _held.pop((os.getpid(), run_id), None)
+    return _held.pop(run_id, None)
 
 
 def close_unneeded_pages(worker_id: str) -> None:
@@ -75,7 +74,7 @@ def close_unneeded_pages(worker_id: str) -> None:
 
     Queries the database only if pages are held. From any thread.
     """
-    held = {run_id: page for (pid, run_id), page in list(_held.items()) if pid == os.getpid()}
+    held = dict(_held)
     if not held:
         return
     rows = Run.objects.filter(id__in=held)
@@ -94,7 +93,7 @@ def _is_needed(run: Run, page: HeldPage, worker_id: str) -> bool:
 
 def _close(run_id: str, page: HeldPage) -> None:
     async def close() -> None:
-        if _held.get((os.getpid(), run_id)) is page:
+        if _held.get(run_id) is page:
             take_held_page(run_id)
             await page.close()
 

@@ -9,14 +9,16 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from decisions.foundation.infra.ids import new_id
 from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
 from runs.events.types import FINAL, EventType
-from runs.models import TERMINAL
+from runs.models import TERMINAL, Run
 from runs.queries import runs
 from runs.streaming.event_log import EventLog
 from runs.streaming.hub import get_hub
 from runs.streaming.subscriber import Event
+from runs.streaming.watcher import Watcher
 from runs.submission import submit
 from runs.submission.submit import PendingMessage
 from runs.submission.submitted_run import SubmittedRun
@@ -52,24 +54,46 @@ async def wait_run(
         RunNotFound: As `selectors.get_run`.
     """
     until = time.monotonic() + wait_s
-    awaited = _STOPS if progress is _no_progress else _STOPS | _STEPS
-    async with get_hub().watch(run_id, awaited) as (log, watcher):
+    async with get_hub().watch(run_id, _awaited(progress)) as followed:
         row = await in_thread(runs.get_run_row, principal=principal, run_id=run_id)
-        run, seq = runs.run_object(row, []), row.last_seq
-        is_whole = False  # its artifacts, and its place in the queue, are read with the answer
-        while run["status"] not in TERMINAL and not (stops_at_waiting and "waitingFor" in run):
-            left = until - time.monotonic()
-            if watcher.is_closed or left <= 0:
-                break
-            watcher.mark_read(seq)
-            steps = run["progress"]
-            await progress(steps["doneSteps"], steps["totalSteps"], run["status"])
-            event_seq = await watcher.wait(left)
-            if is_whole := event_seq is not None:
-                run, seq = await _read_run(log, principal, run_id, event_seq)
-        if is_whole:
-            return run
-        return await in_thread(runs.get_run, principal=principal, run_id=run_id)
+        return await _wait(
+            followed,
+            row,
+            principal=principal,
+            until=until,
+            progress=progress,
+            stops_at_waiting=stops_at_waiting,
+        )
+
+
+def _awaited(progress: Progress) -> frozenset[str]:
+    return _STOPS if progress is _no_progress else _STOPS | _STEPS
+
+
+async def _wait(
+    followed: tuple[EventLog, Watcher],
+    row: Run,
+    *,
+    principal: Principal,
+    until: float,
+    progress: Progress,
+    stops_at_waiting: bool = True,
+) -> dict[str, Any]:
+    """Wait as `wait_run`, from a row that was read or written since the run is followed."""
+    log, watcher = followed
+    run, seq = runs.run_object(row, []), row.last_seq
+    is_whole = False  # its artifacts, and its place in the queue, are read with the answer
+    while run["status"] not in TERMINAL and not (stops_at_waiting and "waitingFor" in run):
+        left = until - time.monotonic()
+        if watcher.is_closed or left <= 0:
+            break
+        watcher.mark_read(seq)
+        steps = run["progress"]
+        await progress(steps["doneSteps"], steps["totalSteps"], run["status"])
+        event_seq = await watcher.wait(left)
+        if is_whole := event_seq is not None:
+            run, seq = await _read_run(log, principal, row.id, event_seq)
+    return run if is_whole else await in_thread(runs.get_run, principal=principal, run_id=row.id)
 
 
 async def _read_run(
@@ -150,7 +174,8 @@ async def submit_and_wait(
     Args:
         message: the message of a task that the run answers.
     """
-    submitted: SubmittedRun = await in_thread(
+    run_id = new_id("run_")
+    submitting = partial(
         submit.submit_run,
         principal=principal,
         template_id=call["templateId"],
@@ -158,18 +183,35 @@ async def submit_and_wait(
         session_id=call.get("sessionId"),
         options=call.get("options"),
         message=message,
+        run_id=run_id,
     )
-    if submitted.run.mode == "async":
-        return submitted.as_dict()
+    if (call.get("options") or {}).get("mode") == "async":
+        return await _answer(await in_thread(submitting), None, principal, progress)
+    # Followed from before the submit, so that it needs no read to miss no event.
+    async with get_hub().watch(run_id, _awaited(progress)) as followed:
+        return await _answer(await in_thread(submitting), followed, principal, progress)
+
+
+async def _answer(
+    submitted: SubmittedRun,
+    followed: tuple[EventLog, Watcher] | None,
+    principal: Principal,
+    progress: Progress,
+) -> dict[str, Any]:
+    handle, row = submitted.as_dict(), submitted.run
+    if row.mode == "async":
+        return handle
+    principal.require("runs:read")
     # Slightly longer than the run's own timeout, so that the caller reads how the run ended.
-    wait_s = AUTO_WAIT_S if submitted.is_auto_mode else submitted.run.timeout_ms / 1000 + 2
-    run = await wait_run(
-        principal=principal, run_id=submitted.run_id, wait_s=wait_s, progress=progress
-    )
+    wait_s = AUTO_WAIT_S if submitted.is_auto_mode else row.timeout_ms / 1000 + 2
+    if followed is None or submitted.deduplicated:
+        run = await wait_run(principal=principal, run_id=row.id, wait_s=wait_s, progress=progress)
+    else:
+        until = time.monotonic() + wait_s
+        run = await _wait(followed, row, principal=principal, until=until, progress=progress)
     if submitted.is_auto_mode and run["status"] not in TERMINAL and "waitingFor" not in run:
-        await in_thread(submit.mark_async, submitted.run_id)
-        return submitted.as_dict() | {"status": run["status"], "mode": "async"}
-    handle = submitted.as_dict()
+        await in_thread(submit.mark_async, row.id)
+        return handle | {"status": run["status"], "mode": "async"}
     return run | {
         name: handle[name] for name in ("mode", "deduplicated", "inputsMatch") if name in handle
     }

@@ -57,6 +57,7 @@ def submit_run(
     direct_call: DirectCall | None = None,
     message: PendingMessage | None = None,
     again_of: str | None = None,
+    run_id: str | None = None,
 ) -> SubmittedRun:
     """Submit a run: write run, steps, idempotency key, event, audit event and wake-up in one
     transaction, committed before returning.
@@ -68,6 +69,7 @@ def submit_run(
             instead of the submit, and its approval covers the run's only step.
         message: the message of a task that the run answers.
         again_of: the run from whose inputs a person made these.
+        run_id: the id of the run, from `new_id("run_")`, if the caller follows it already.
 
     Raises:
         Refused: As `prepare_run`; nothing was written but the audit of a refusal.
@@ -84,6 +86,7 @@ def submit_run(
         is_message=message is not None,
     )
     new.run.again_of = again_of
+    new.run.id = run_id or new.run.id
     if "webhookId" in options:
         check_webhook_option(principal, options["webhookId"])
     if direct_call is None and message is None and _write_if_allowed(new):

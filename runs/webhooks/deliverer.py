@@ -15,8 +15,10 @@ from django.db import Error
 from decisions.foundation.infra.outages import Outage
 from decisions.foundation.infra.staleness import ChangeWatch
 from decisions.foundation.infra.threads import in_thread
+from decisions.identity.principals import as_trust
+from runs.models import WebhookDelivery
 from runs.webhooks import deliveries
-from runs.webhooks.deliveries import DeliveryLease, WebhookResponse
+from runs.webhooks.deliveries import WebhookResponse
 from runs.webhooks.signing import headers
 from runs.webhooks.transport import post
 
@@ -86,39 +88,44 @@ class Deliverer:
         free = AT_ONCE - len(self._tasks)
         if free <= 0:
             return 0
-        leases = await in_thread(deliveries.claim_due_deliveries, limit=free, busy=list(self._busy))
-        for lease in leases:
-            self._busy.add(lease.webhook_id)
-            task = asyncio.create_task(self._deliver(lease))
+        claimed = await in_thread(
+            deliveries.claim_due_deliveries, limit=free, busy=list(self._busy)
+        )
+        for row in claimed:
+            self._busy.add(row.webhook_id)
+            task = asyncio.create_task(self._deliver(row))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return len(leases)
+        return len(claimed)
 
-    async def _deliver(self, lease: DeliveryLease) -> None:
+    async def _deliver(self, row: WebhookDelivery) -> None:
         """Attempt the delivery and record the result. Without a record it is attempted again."""
+        fields = {"deliveryId": row.id, "webhookId": row.webhook_id}
         try:
-            response = await _send(lease)
-            if not await in_thread(deliveries.settle, lease, response):
-                log.info("a delivery was settled by another deliverer", extra=_log_fields(lease))
+            if not await in_thread(deliveries.settle, row, await _send(row, fields)):
+                log.info("a delivery was settled by another deliverer", extra=fields)
         except Error as error:
-            log.warning(
-                "a delivery's result cannot be recorded: %s", error, extra=_log_fields(lease)
-            )
+            log.warning("a delivery's attempt cannot be recorded: %s", error, extra=fields)
         finally:
-            self._busy.discard(lease.webhook_id)
+            self._busy.discard(row.webhook_id)
             self._has_settled.set()
 
 
-async def _send(lease: DeliveryLease) -> WebhookResponse:
+async def _send(row: WebhookDelivery, fields: dict[str, str]) -> WebhookResponse:
+    """Attempt a delivery.
+
+    Raises:
+        Error: The database is unavailable.
+    """
+    problem = "the webhook's secret or message cannot be read"
     try:
-        signed = headers(
-            lease.secret, message_id=lease.delivery_id, timestamp=int(time.time()), body=lease.body
-        )
-        return await post(lease.url, trust=lease.trust, headers=signed, body=lease.body)
+        secret, body = await in_thread(deliveries.secret_and_message, row)
+        problem = "internal error"
+        signed = headers(secret, message_id=row.id, timestamp=int(time.time()), body=body)
+        trust = as_trust(row.webhook.trust)
+        return await post(row.webhook.url, trust=trust, headers=signed, body=body)
+    except Error:
+        raise
     except Exception:  # a defect of ours counts as an attempt, else it would be retried for ever
-        log.exception("a delivery failed with an internal error", extra=_log_fields(lease))
-        return WebhookResponse(None, "internal error")
-
-
-def _log_fields(lease: DeliveryLease) -> dict[str, str]:
-    return {"deliveryId": lease.delivery_id, "webhookId": lease.webhook_id}
+        log.exception("a delivery failed: %s", problem, extra=fields)
+        return WebhookResponse(None, problem)

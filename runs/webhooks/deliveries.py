@@ -11,11 +11,10 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 from django.db.models import F
 
@@ -23,8 +22,6 @@ from artifacts.selectors import artifact_ids_of
 from decisions.audit.record import AuditEvent, record
 from decisions.foundation.infra.staleness import ChangeWatch
 from decisions.foundation.security.sealed_columns import unseal_column
-from decisions.identity.principals import as_trust
-from runners.trust import TrustLevel
 from runs.events.notify import publish_change_after_commit
 from runs.models import BEING_SENT, DeliveryStatus, Run, Webhook, WebhookDelivery
 from runs.queries.runs import run_object
@@ -59,22 +56,11 @@ class WebhookResponse:
         return self.status_code is not None and 200 <= self.status_code < 300
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryLease:
-    """A claimed delivery, with all that an attempt needs."""
+def claim_due_deliveries(*, limit: int, busy: Collection[str] = ()) -> list[WebhookDelivery]:
+    """Claim due deliveries, the longest due first: one per webhook, none of the `busy` ones.
 
-    delivery_id: str
-    webhook_id: str
-    epoch: int
-    attempt: int
-    url: str
-    trust: TrustLevel
-    secret: str
-    body: bytes
-
-
-def claim_due_deliveries(*, limit: int, busy: Collection[str] = ()) -> list[DeliveryLease]:
-    """Claim due deliveries, the longest due first: one per webhook, none of the `busy` ones."""
+    Returns the rows, each with its webhook and run, and with the epoch and number of this attempt.
+    """
     now = datetime.now(UTC)
     due = (
         WebhookDelivery.objects.filter(
@@ -84,35 +70,19 @@ def claim_due_deliveries(*, limit: int, busy: Collection[str] = ()) -> list[Deli
         .select_related("webhook", "run")
         .order_by("next_try_at", "id")
     )
-    leases: dict[str, DeliveryLease | None] = {}
+    claimed: dict[str, WebhookDelivery] = {}
     for row in due[: limit * 4]:
-        if len(leases) < limit and row.webhook_id not in leases and _claim(row, now):
-            leases[row.webhook_id] = _lease_or_settle(row)
-    return [lease for lease in leases.values() if lease is not None]
-
-
-def _lease_or_settle(row: WebhookDelivery) -> DeliveryLease | None:
-    """Return the lease of a claimed row. If its message cannot be created, settle the attempt as
-    failed and return None, so that one bad row does not block the others.
-    """
-    try:
-        return _lease_of(row)
-    except (ValueError, LookupError, ObjectDoesNotExist):
-        log.exception("a delivery's message cannot be created", extra={"deliveryId": row.id})
-        failure = WebhookResponse(None, "the webhook's secret or message cannot be read")
-        settle(_lease_without_message(row), failure)
-        return None
+        if len(claimed) < limit and row.webhook_id not in claimed and _claim(row, now):
+            claimed[row.webhook_id] = row
+    return list(claimed.values())
 
 
 def _claim(row: WebhookDelivery, now: datetime) -> bool:
     same = WebhookDelivery.objects.filter(id=row.id, epoch=row.epoch, status=DeliveryStatus.PENDING)
+    row.epoch += 1
+    row.attempts += 1
     return bool(
-        same.update(
-            epoch=F("epoch") + 1,
-            attempts=F("attempts") + 1,
-            tried_at=now,
-            next_try_at=BEING_SENT,
-        )
+        same.update(epoch=row.epoch, attempts=row.attempts, tried_at=now, next_try_at=BEING_SENT)
     )
 
 
@@ -133,23 +103,13 @@ def release_lost(watch: ChangeWatch) -> int:
     return released
 
 
-def _lease_of(row: WebhookDelivery) -> DeliveryLease:
-    secret = unseal_column(row.webhook, "secret").decode()
-    return replace(_lease_without_message(row), secret=secret, body=_body(row))
+def secret_and_message(row: WebhookDelivery) -> tuple[str, bytes]:
+    """Return the secret that signs a claimed delivery, and its message.
 
-
-def _lease_without_message(row: WebhookDelivery) -> DeliveryLease:
-    hook = row.webhook
-    return DeliveryLease(
-        delivery_id=row.id,
-        webhook_id=hook.id,
-        epoch=row.epoch + 1,
-        attempt=row.attempts + 1,
-        url=hook.url,
-        trust=as_trust(hook.trust),
-        secret="",
-        body=b"",
-    )
+    Raises:
+        ValueError, LookupError, ObjectDoesNotExist: One of them cannot be read.
+    """
+    return unseal_column(row.webhook, "secret").decode(), _body(row)
 
 
 def _body(row: WebhookDelivery) -> bytes:
@@ -169,8 +129,8 @@ def run_message(event: str, run: Run) -> bytes:
     return message(event, run.ended_at or run.updated_at, data)
 
 
-def settle(lease: DeliveryLease, response: WebhookResponse) -> bool:
-    """Record the result of an attempt; return False if the lease was lost and nothing was recorded.
+def settle(claimed: WebhookDelivery, response: WebhookResponse) -> bool:
+    """Record the result of an attempt; return False if the claim was lost and nothing was recorded.
 
     A 2xx status completes the delivery. 410 ends it and disables the webhook. After any other
     result the delivery is attempted again, up to MAX_ATTEMPTS in all; if all attempts at the
@@ -181,30 +141,30 @@ def settle(lease: DeliveryLease, response: WebhookResponse) -> bool:
     values: dict[str, Any] = {"status_code": response.status_code, "error": response.error[:200]}
     if response.is_success:
         values["status"] = DeliveryStatus.DELIVERED
-    elif gone or lease.attempt >= MAX_ATTEMPTS:
+    elif gone or claimed.attempts >= MAX_ATTEMPTS:
         values["status"] = DeliveryStatus.FAILED
     else:
-        values["next_try_at"] = now + timedelta(seconds=retry_delay_s(lease.attempt))
+        values["next_try_at"] = now + timedelta(seconds=retry_delay_s(claimed.attempts))
     with transaction.atomic():
         # The webhook is locked before its deliveries, as in `disable`.
-        hook = Webhook.objects.select_for_update(no_key=True).filter(id=lease.webhook_id).first()
-        leased = WebhookDelivery.objects.filter(
-            id=lease.delivery_id, epoch=lease.epoch, status=DeliveryStatus.PENDING
+        hook = Webhook.objects.select_for_update(no_key=True).filter(id=claimed.webhook_id).first()
+        same = WebhookDelivery.objects.filter(
+            id=claimed.id, epoch=claimed.epoch, status=DeliveryStatus.PENDING
         )
-        if hook is None or not leased.update(**values):
+        if hook is None or not same.update(**values):
             return False
-        publish_change_after_commit("webhookdelivery", lease.delivery_id)
+        publish_change_after_commit("webhookdelivery", claimed.id)
         if "status" in values:
-            _record(lease, values["status"], response)
+            _record(claimed, values["status"], response)
         if gone:
-            disable(lease.webhook_id, actor=DELIVERER, because="its address answered 410 Gone")
+            disable(claimed.webhook_id, actor=DELIVERER, because="its address answered 410 Gone")
         else:
-            _record_health(hook, lease, response, now)
+            _record_health(hook, claimed, response, now)
     return True
 
 
 def _record_health(
-    hook: Webhook, lease: DeliveryLease, response: WebhookResponse, now: datetime
+    hook: Webhook, claimed: WebhookDelivery, response: WebhookResponse, now: datetime
 ) -> None:
     """Record since when the webhook's address fails; after DEAD_AFTER, disable the webhook with the
     last attempt of a delivery, so that one failure after months of silence does not.
@@ -213,17 +173,17 @@ def _record_health(
     if failing_since != hook.failing_since:
         Webhook.objects.filter(id=hook.id).update(failing_since=failing_since)
     is_dead = failing_since is not None and now - failing_since >= DEAD_AFTER
-    if is_dead and lease.attempt >= MAX_ATTEMPTS:
+    if is_dead and claimed.attempts >= MAX_ATTEMPTS:
         last = response.error or f"it answered {response.status_code}"
         because = f"all attempts failed for {DEAD_AFTER.days} days; the last: {last}"
         disable(hook.id, actor=DELIVERER, because=because)
 
 
-def _record(lease: DeliveryLease, status: DeliveryStatus, response: WebhookResponse) -> None:
-    hook = Webhook.objects.get(id=lease.webhook_id)
+def _record(claimed: WebhookDelivery, status: DeliveryStatus, response: WebhookResponse) -> None:
+    hook = Webhook.objects.get(id=claimed.webhook_id)
     details: Mapping[str, Any] = {
         "webhookId": hook.id,
-        "attempts": lease.attempt,
+        "attempts": claimed.attempts,
         "statusCode": response.status_code,
         "error": response.error,
     }
@@ -232,7 +192,7 @@ def _record(lease: DeliveryLease, status: DeliveryStatus, response: WebhookRespo
             f"webhook_delivery.{status}",
             DELIVERER,
             "webhook_delivery",
-            lease.delivery_id,
+            claimed.id,
             hook.tenant_id,
             hook.workspace_id,
             details,

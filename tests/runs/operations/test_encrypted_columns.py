@@ -36,7 +36,7 @@ from runs.models import Webhook, WebhookDelivery
 from runs.sessions.services import clone_session
 from runs.submission.secret_inputs import read_secrets
 from runs.submission.submit import submit_run
-from runs.webhooks.deliveries import claim_due_deliveries
+from runs.webhooks.deliveries import claim_due_deliveries, secret_and_message
 from runs.webhooks.services import create_webhook
 from tests.support.decisions.continuity import RISKY, SendChat, create_decision
 from tests.support.runs.webhooks import make_due, submit_canceled
@@ -89,8 +89,9 @@ class Stored:
 def _secret_of_delivery(webhook: Webhook) -> str:
     WebhookDelivery.objects.update(status="pending", attempts=0)
     make_due()
-    leases = claim_due_deliveries(limit=9)
-    return next((one.secret for one in leases if one.webhook_id == webhook.id), "")
+    claimed = claim_due_deliveries(limit=9)
+    mine = [row for row in claimed if row.webhook_id == webhook.id]
+    return secret_and_message(mine[0])[0] if mine else ""
 
 
 @pytest.fixture

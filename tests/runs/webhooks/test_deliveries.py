@@ -106,7 +106,7 @@ def test_an_abandoned_attempt_becomes_due_again_by_the_monotonic_clock(
     assert sum(at_once([lambda: deliveries.release_lost(ChangeWatch())] * 4)) == 1
     assert not settle(lost, WebhookResponse(200))
     [again] = claim_due_deliveries(limit=1)
-    assert (again.delivery_id, again.attempt) == (lost.delivery_id, 2)
+    assert (again.id, again.attempts) == (lost.id, 2)
     assert settle(again, WebhookResponse(200))
     assert deliveries.release_lost(watch) == 0
 
@@ -312,8 +312,8 @@ def test_a_replay_takes_over_a_delivery_whose_attempt_is_in_flight(
     submit_canceled(submit, principal)
     [in_flight] = claim_due_deliveries(limit=1)
     services.replay_delivery(
-        principal=principal, webhook_id=webhook["webhookId"], delivery_id=in_flight.delivery_id
+        principal=principal, webhook_id=webhook["webhookId"], delivery_id=in_flight.id
     )
     assert not settle(in_flight, WebhookResponse(500))
     [claim] = claim_due_deliveries(limit=1)
-    assert claim.attempt == 1
+    assert claim.attempts == 1
