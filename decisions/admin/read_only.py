@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -140,6 +141,23 @@ class ReadOnlyAdmin(TitledAdmin):
     def has_create_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may add rows, on a page of the model's own."""
         return request.user.has_perm(f"{self.opts.app_label}.add_{self.opts.model_name}")
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may use the actions of the list and of the rows' pages."""
+        return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
+
+    def require_operate_permission(self, request: HttpRequest) -> None:
+        """Raise PermissionDenied for a user without `has_operate_permission`."""
+        if not self.has_operate_permission(request):
+            raise PermissionDenied
+
+    def show(
+        self, request: HttpRequest, template: str, title: str | Promise, context: Mapping[str, Any]
+    ) -> TemplateResponse:
+        """Return a page of the admin that is neither a list nor a form of Django's."""
+        site = self.admin_site.each_context(request)
+        shown = {**site, "model_admin": self, "title": title, **context}
+        return TemplateResponse(request, template, shown)
 
     def list_context(self, request: HttpRequest) -> dict[str, Any]:
         """Return whether the list links to such a page."""

@@ -10,17 +10,18 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
 
 from decisions.admin.acting import operator_of
+from decisions.admin.columns import column
 from decisions.admin.filters import EndedFilter, WorkspaceFilter
-from decisions.admin.read_only import ReadOnlyAdmin, plain_id
+from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.foundation.errors import Refused
 from decisions.foundation.presentation.html import code, link_to, moment, pill
 from decisions.foundation.presentation.refusals import refusal_text
@@ -90,36 +91,20 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
             run_id=Subquery(using.values("id")[:1]), is_live=Exists(living)
         )
 
-    def has_close_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may close sessions."""
-        return request.user.has_perm("runners.change_browsersession")
-
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, with the one that closes a session."""
-        close = self.admin_site.admin_view(self.close_view)
+        close = self.admin_site.admin_view(require_POST(self.close_view))
         name = "runners_browsersession_close"
         return [path("<str:session_id>/close/", close, name=name), *super().get_urls()]
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a session, with the button for users who may close it."""
-        context = {"may_close": self.has_close_permission(request), **(extra_context or {})}
-        return super().change_view(request, object_id, form_url, context)
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return whether the user may close the session."""
+        return {"may_close": self.has_operate_permission(request)}
 
     def close_view(self, request: HttpRequest, session_id: str) -> HttpResponse:
         """Close a session and redirect to its page."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not self.has_close_permission(request):
-            raise PermissionDenied
-        row = BrowserSession.objects.filter(id=plain_id(session_id)).first()
-        if row is None:
-            raise Http404("There is no such session.")
+        self.require_operate_permission(request)
+        row = self.row_or_404(request, BrowserSession.objects.all(), session_id)
         try:
             close_session(principal=operator_of(request, row), session_id=row.id)
             self.message_user(
@@ -134,10 +119,7 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
             )
         return redirect(reverse("admin:runners_browsersession_change", args=[row.id]))
 
-    @admin.display(description=_("Id"))
-    def display_id(self, session: BrowserSession) -> SafeString:
-        """Return the id."""
-        return code(session.id)
+    display_id = column(_("Id"), lambda session: code(session.id))
 
     @admin.display(description=_("State"))
     def display_state(self, session: Any) -> SafeString:
@@ -154,30 +136,24 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
         kind, _, name = session.principal_id.partition(":")
         return link_to("token", name) if kind == "token" else session.principal_id or "–"
 
-    @admin.display(description=_("Used by"))
-    def display_run(self, session: Any) -> SafeString | str:
-        """Return the run that uses the session now, as a link."""
-        return link_to("run", session.run_id) if session.run_id else word("no run")
-
-    @admin.display(description=_("Worker"))
-    def display_worker(self, session: BrowserSession) -> SafeString | str:
-        """Return the worker that has the session open, as a link."""
-        return link_to("worker", session.worker_id) if session.worker_id else word("no worker")
-
-    @admin.display(description=_("Logged in until"))
-    def display_logged_in_until(self, session: BrowserSession) -> SafeString | str:
-        """Return when the first login cookie expires."""
-        return moment(session.logged_in_until) if session.logged_in_until else word("unknown")
-
-    @admin.display(description=_("Last used"))
-    def display_used_at(self, session: BrowserSession) -> SafeString:
-        """Return when a run last took or released the session."""
-        return moment(session.used_at)
-
-    @admin.display(description=_("Last saved"))
-    def display_saved_at(self, session: BrowserSession) -> SafeString:
-        """Return when cookies and storage were last saved."""
-        return moment(session.saved_at)
+    display_run = column(
+        _("Used by"),
+        lambda session: link_to("run", session.run_id) if session.run_id else word("no run"),
+    )
+    display_worker = column(
+        _("Worker"),
+        lambda session: (
+            link_to("worker", session.worker_id) if session.worker_id else word("no worker")
+        ),
+    )
+    display_logged_in_until = column(
+        _("Logged in until"),
+        lambda session: (
+            moment(session.logged_in_until) if session.logged_in_until else word("unknown")
+        ),
+    )
+    display_used_at = column(_("Last used"), lambda session: moment(session.used_at))
+    display_saved_at = column(_("Last saved"), lambda session: moment(session.saved_at))
 
     @admin.display(description=_("Expires"))
     def display_expires_at(self, session: BrowserSession) -> SafeString | str:
@@ -186,7 +162,4 @@ class BrowserSessionAdmin(ReadOnlyAdmin):
             return "closed"
         return moment(session.used_at + timedelta(milliseconds=settings.SESSION_IDLE_TTL_MS))
 
-    @admin.display(description=_("Created"))
-    def display_created_at(self, session: BrowserSession) -> SafeString:
-        """Return when the session was created."""
-        return moment(session.created_at)
+    display_created_at = column(_("Created"), lambda session: moment(session.created_at))

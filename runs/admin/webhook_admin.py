@@ -19,6 +19,7 @@ from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from decisions.admin.acting import operator_of, rows_of_action
+from decisions.admin.columns import column
 from decisions.admin.filters import ChoiceFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.admin.secret_creation import SecretCreationAdmin
@@ -99,10 +100,6 @@ class WebhookAdmin(SecretCreationAdmin):
     )
     readonly_fields = fields
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may enable and disable webhooks."""
-        return request.user.has_perm("runs.change_webhook")
-
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, with the one that creates a webhook."""
         view = self.admin_site.admin_view(never_cache(self.create_view))
@@ -146,15 +143,13 @@ class WebhookAdmin(SecretCreationAdmin):
             service(principal=operator_of(request, hook), webhook_id=hook.id)
             self.message_user(request, f"{hook.name} is {state}.", messages.SUCCESS)
 
-    @admin.display(description=_("State"))
-    def display_state(self, hook: Webhook) -> SafeString:
-        """Return whether the webhook is enabled."""
-        return pill("disabled", "canceled") if hook.disabled_at else pill("enabled", "succeeded")
-
-    @admin.display(description=_("Id"))
-    def display_id(self, hook: Webhook) -> SafeString:
-        """Return the id, which runs name in options.webhookId."""
-        return code(hook.id)
+    display_state = column(
+        _("State"),
+        lambda hook: (
+            pill("disabled", "canceled") if hook.disabled_at else pill("enabled", "succeeded")
+        ),
+    )
+    display_id = column(_("Id"), lambda hook: code(hook.id))
 
     @admin.display(description=_("Reports"))
     def display_events(self, hook: Webhook) -> str:
@@ -167,10 +162,7 @@ class WebhookAdmin(SecretCreationAdmin):
         ]
         return ", ".join(str(part) for part in parts if part)
 
-    @admin.display(description=_("Created"))
-    def display_created_at(self, hook: Webhook) -> SafeString:
-        """Return when the webhook was created."""
-        return moment(hook.created_at)
+    display_created_at = column(_("Created"), lambda hook: moment(hook.created_at))
 
 
 class DeliveryStatusFilter(ChoiceFilter):
@@ -219,10 +211,6 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         field = {"run": "run_id", "hook": "webhook_id"}.get(term.partition("_")[0], "id")
         return (queryset.filter(**{field: term}) if term else queryset), False
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may replay deliveries."""
-        return request.user.has_perm("runs.change_webhookdelivery")
-
     @admin.action(description=_("Replay selected deliveries"), permissions=["operate"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet[WebhookDelivery]) -> None:
         """Send the selected messages again."""
@@ -244,15 +232,8 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
                     request, _("%(id)s is sent again.") % {"id": row.id}, messages.SUCCESS
                 )
 
-    @admin.display(description=_("Status"))
-    def display_status(self, row: WebhookDelivery) -> SafeString:
-        """Return the status as a coloured label."""
-        return pill(row.status, _TONES[row.status])
-
-    @admin.display(description=_("Message"))
-    def display_id(self, row: WebhookDelivery) -> SafeString:
-        """Return the message id, sent as the header `webhook-id`."""
-        return code(row.id)
+    display_status = column(_("Status"), lambda row: pill(row.status, _TONES[row.status]))
+    display_id = column(_("Message"), lambda row: code(row.id))
 
     @admin.display(description=_("About"))
     def display_subject(self, row: WebhookDelivery) -> SafeString:
@@ -261,15 +242,10 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
             return link_to("run", row.run_id)
         return link_to("decision", str(row.decision_id), label=f"decision {row.decision_id}")
 
-    @admin.display(description=_("Webhook"))
-    def display_webhook(self, row: WebhookDelivery) -> SafeString:
-        """Return the webhook as a link."""
-        return link_to("webhook", row.webhook_id, label=row.webhook.name)
-
-    @admin.display(description=_("Last attempt"))
-    def display_tried_at(self, row: WebhookDelivery) -> SafeString:
-        """Return when it was last sent."""
-        return moment(row.tried_at)
+    display_webhook = column(
+        _("Webhook"), lambda row: link_to("webhook", row.webhook_id, label=row.webhook.name)
+    )
+    display_tried_at = column(_("Last attempt"), lambda row: moment(row.tried_at))
 
     @admin.display(description=_("Next attempt"))
     def display_next_try_at(self, row: WebhookDelivery) -> SafeString | str:
@@ -278,7 +254,4 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
             return "–"
         return "now" if row.next_try_at == BEING_SENT else moment(row.next_try_at)
 
-    @admin.display(description=_("Created"))
-    def display_created_at(self, row: WebhookDelivery) -> SafeString:
-        """Return when the message was created."""
-        return moment(row.created_at)
+    display_created_at = column(_("Created"), lambda row: moment(row.created_at))

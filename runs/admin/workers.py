@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
+from decisions.admin.columns import column
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.foundation.presentation.html import code, moment, pill
 from runs.models import Worker
@@ -55,10 +56,7 @@ class WorkerAdmin(ReadOnlyAdmin):
         workers: QuerySet[Worker] = super().get_queryset(request).annotate(silent=SILENT)
         return workers
 
-    @admin.display(description=_("Worker"))
-    def display_id(self, worker: Worker) -> SafeString:
-        """Return the id."""
-        return code(worker.id)
+    display_id = column(_("Worker"), lambda worker: code(worker.id))
 
     @admin.display(description=_("State"))
     def display_state(self, worker: Worker) -> SafeString:
@@ -66,17 +64,10 @@ class WorkerAdmin(ReadOnlyAdmin):
         state = status_of(worker).state
         return pill(state, _TONES[state])
 
-    @admin.display(description=_("Heartbeat"))
-    def display_heartbeat(self, worker: Worker) -> SafeString | str:
-        """Return the time of the last heartbeat, by the database's clock."""
-        return moment(worker.beat_at) if worker.beat_at else "–"
-
-    @admin.display(description=_("Started"))
-    def display_started_at(self, worker: Worker) -> SafeString:
-        """Return when the worker started."""
-        return moment(worker.started_at)
-
-    @admin.display(description=_("Lost"))
-    def display_lost_at(self, worker: Worker) -> SafeString | str:
-        """Return when the worker was marked as lost."""
-        return moment(worker.lost_at) if worker.lost_at else "–"
+    display_heartbeat = column(
+        _("Heartbeat"), lambda worker: moment(worker.beat_at) if worker.beat_at else "–"
+    )
+    display_started_at = column(_("Started"), lambda worker: moment(worker.started_at))
+    display_lost_at = column(
+        _("Lost"), lambda worker: moment(worker.lost_at) if worker.lost_at else "–"
+    )

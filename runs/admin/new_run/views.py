@@ -9,19 +9,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import orjson
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from decisions.admin.acting import operator_of
 from decisions.admin.filters import workspace_label
+from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.foundation.errors import InvalidInput, Refused, SessionNotFound, TemplateNotFound
 from decisions.foundation.presentation.refusals import refusal_text
 from decisions.foundation.validation.json_input import load_json
@@ -75,8 +74,8 @@ class _Form:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-class NewRunViews:
-    """The views of the form; a mixin of `RunAdmin`."""
+class NewRunViews(ReadOnlyAdmin):
+    """The views of the form; a base of `RunAdmin`."""
 
     def new_run_urls(self, wrap: Callable[[Any], Any]) -> list[URLPattern]:
         """Return the URLs of the pages."""
@@ -87,7 +86,7 @@ class NewRunViews:
 
     def choose_view(self, request: HttpRequest) -> HttpResponse:
         """Show the templates that can be run."""
-        self._check_may_submit(request, "GET")
+        self.require_operate_permission(request)
         listed = [
             {
                 "id": template.template_id,
@@ -97,11 +96,12 @@ class NewRunViews:
             for template in list_templates()
             if template.is_listed
         ]
-        return self._page(request, "choose.html", _("New run"), {"templates": listed})
+        context = {"templates": listed}
+        return self.show(request, "admin/runs/new_run/choose.html", _("New run"), context)
 
     def new_run_view(self, request: HttpRequest, template_id: str) -> HttpResponse:
         """Show the form of a template, filled in from the run `from`; on POST submit the run."""
-        self._check_may_submit(request, "GET", "POST")
+        self.require_operate_permission(request)
         try:
             template = find_template(template_id)
         except TemplateNotFound as refusal:
@@ -116,28 +116,17 @@ class NewRunViews:
             form = _first_form(template, source)
         title = _("Run again: %s") if source else _("New run: %s")
         title = title % template_name(template_id)
-        return self._page(request, "form.html", title, _form_context(request, form))
+        context = _form_context(request, form)
+        return self.show(request, "admin/runs/new_run/form.html", title, context)
 
     def _source(self, request: HttpRequest, template: TaskTemplate) -> Run | None:
         run_id = (request.POST if request.method == "POST" else request.GET).get("from", "")
         if not run_id:
             return None
-        run: Run = cast("Any", self).row_or_404(request, Run.objects.all(), run_id[:64])
+        run = self.row_or_404(request, Run.objects.all(), run_id[:64])
         if run.template_id != template.template_id:
             raise Http404(f"{run.id} is no run of {template.template_id}.")
         return run
-
-    def _check_may_submit(self, request: HttpRequest, *methods: str) -> None:
-        may_operate = cast("Any", self).has_operate_permission(request)
-        if request.method not in methods or not may_operate:
-            raise PermissionDenied
-
-    def _page(
-        self, request: HttpRequest, name: str, title: str, context: Mapping[str, Any]
-    ) -> HttpResponse:
-        site = cast("Any", self).admin_site.each_context(request)
-        shown = {**site, "model_admin": self, "title": title, **context}
-        return TemplateResponse(request, f"admin/runs/new_run/{name}", shown)
 
 
 def again_url(run: Run) -> str | None:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from decisions.admin.acting import operator_of
+from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.foundation.errors import InvalidInput, Refused
 from decisions.foundation.presentation.refusals import refusal_text
 from decisions.foundation.presentation.words import word
@@ -132,10 +133,8 @@ def parse_changes(text: str) -> tuple[dict[str, str], frozenset[str]]:
     return (parse_labels(added) if added else {}), remove
 
 
-class BulkActions:
+class BulkActions(ReadOnlyAdmin):
     """The list actions of `RunAdmin`."""
-
-    admin_site: admin.AdminSite
 
     @admin.action(description=_("Cancel"), permissions=["operate"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Run]) -> Any:
@@ -184,8 +183,6 @@ class BulkActions:
             )
         ]
         context = {
-            **self.admin_site.each_context(request),
-            "title": title,
             "groups": [
                 {"name": name, "tone": _TONES[level], "results": rows}
                 for level, name, rows in groups
@@ -195,7 +192,7 @@ class BulkActions:
             "bulk_max": BULK_MAX,
             "back": request.get_full_path(),
         }
-        return TemplateResponse(request, "admin/runs/run_list/results.html", context)
+        return self.show(request, "admin/runs/run_list/results.html", title, context)
 
 
 _TONES = {

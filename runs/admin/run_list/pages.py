@@ -5,35 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
 
+from decisions.admin.read_only import ReadOnlyAdmin
 from runs.admin.run_list.export import export_runs
 from runs.admin.run_list.failures import failures_context
 from runs.admin.run_list.saved_views import delete_view, save_view
 from runs.models import Run
 
 
-class ListPages:
-    """The views of these pages; a mixin of `RunAdmin`."""
-
-    admin_site: admin.AdminSite
-    has_view_permission: Callable[[HttpRequest], bool]
-    get_changelist_instance: Callable[[HttpRequest], Any]
+class ListPages(ReadOnlyAdmin):
+    """The views of these pages; a base of `RunAdmin`."""
 
     def list_urls(self, wrap: Callable[[Any], Any]) -> list[URLPattern]:
         """Return the URLs of these pages."""
         return [
             path("failures/", wrap(self.failures_view), name="runs_run_failures"),
             path("export/", wrap(self.export_view), name="runs_run_export"),
-            path("views/", wrap(self.save_list_view), name="runs_run_save_view"),
+            path("views/", wrap(require_POST(self.save_list_view)), name="runs_run_save_view"),
             path(
                 "views/<int:view_id>/delete/",
-                wrap(self.delete_list_view),
+                wrap(require_POST(self.delete_list_view)),
                 name="runs_run_delete_view",
             ),
         ]
@@ -41,13 +37,10 @@ class ListPages:
     def failures_view(self, request: HttpRequest) -> HttpResponse:
         """Show the failed runs by cause."""
         self._check_may_view(request)
-        context = {
-            **self.admin_site.each_context(request),
-            "model_admin": self,
-            "title": _("Failures by cause"),
-            **failures_context(request, Run.objects.all()),
-        }
-        return TemplateResponse(request, "admin/runs/run_list/failures.html", context)
+        context = failures_context(request, Run.objects.all())
+        return self.show(
+            request, "admin/runs/run_list/failures.html", _("Failures by cause"), context
+        )
 
     def export_view(self, request: HttpRequest) -> StreamingHttpResponse:
         """Return the runs of the filtered list as a CSV file."""

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -35,8 +35,6 @@ def views_of(request: HttpRequest, current: str) -> list[dict[str, Any]]:
 
 def save_view(request: HttpRequest) -> HttpResponse:
     """Save the posted query under the posted name, or replace the view of this name."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
     name = " ".join(request.POST.get("name", "").replace("\0", "").split())
     query = urlencode(parse_qsl(request.POST.get("query", "").replace("\0", "")))
     back = redirect(f"{reverse('admin:runs_run_changelist')}?{query}")
@@ -55,8 +53,6 @@ def save_view(request: HttpRequest) -> HttpResponse:
 
 def delete_view(request: HttpRequest, view_id: int) -> HttpResponse:
     """Delete one of the operator's views."""
-    if request.method != "POST":
-        return HttpResponseNotAllowed(["POST"])
     deleted, _rows = _own_views(request).filter(id=view_id).delete()
     if deleted:
         messages.success(request, _("The view is deleted."))

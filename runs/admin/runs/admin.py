@@ -18,7 +18,6 @@ from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
-    HttpResponseNotAllowed,
     StreamingHttpResponse,
 )
 from django.http.response import HttpResponseBase
@@ -27,8 +26,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
 
-from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.audit.bundle import file_headers, in_batches
 from decisions.identity.principals import Principal
 from runs.admin.new_run.views import NewRunViews
@@ -52,7 +51,7 @@ from runs.queries.run_search import find_runs
 
 
 @admin.register(Run)
-class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
+class RunAdmin(NewRunViews, ListPages, BulkActions):
     """Runs, newest first, with the form of a new run and the actions cancel, retry and answer."""
 
     list_title = _("Runs")
@@ -84,37 +83,36 @@ class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
         """Return the change list with the rows of runs."""
         return RunChangeList
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list with its filters and the operator's views."""
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return what the list shows beside its rows, and the operator's views."""
         query = request.GET.copy()
         query.pop(PAGE_VAR, None)
-        context = {
+        return super().list_context(request) | {
             "may_operate": self.has_operate_permission(request),
             "bulk_max": BULK_MAX,
             "views": views_of(request, query.urlencode()),
             "query": query.urlencode(),
         }
-        return super().changelist_view(request, {**context, **(extra_context or {})})
-
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may cancel, retry and answer."""
-        return request.user.has_perm("runs.change_run")
 
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, with those of a run's live parts and actions."""
         wrap = self.admin_site.admin_view
+        actions = {
+            "answer": self.answer_view,
+            "cancel": self.cancel_view,
+            "evidence": self.evidence_view,
+            "retry": self.retry_view,
+        }
         return [
             *self.new_run_urls(wrap),
             *self.list_urls(wrap),
             path("compare/", wrap(self.compare_view), name="runs_run_compare"),
             path("<str:run_id>/live/", wrap(never_cache(self.live_view)), name="runs_run_live"),
             path("<str:run_id>/steps/<int:index>/", wrap(self.step_view), name="runs_run_step"),
-            path("<str:run_id>/answer/", wrap(self.answer_view), name="runs_run_answer"),
-            path("<str:run_id>/cancel/", wrap(self.cancel_view), name="runs_run_cancel"),
-            path("<str:run_id>/evidence/", wrap(self.evidence_view), name="runs_run_evidence"),
-            path("<str:run_id>/retry/", wrap(self.retry_view), name="runs_run_retry"),
+            *(
+                path(f"<str:run_id>/{name}/", wrap(require_POST(view)), name=f"runs_run_{name}")
+                for name, view in actions.items()
+            ),
             *super().get_urls(),
         ]
 
@@ -125,13 +123,8 @@ class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
         if request.method != "GET":
             raise PermissionDenied
         run = self._run(request, object_id)
-        context = {
-            **self.admin_site.each_context(request),
-            "model_admin": self,
-            "title": template_name(run.template_id),
-            **self._detail(request, run),
-        }
-        return TemplateResponse(request, "admin/runs/run/page.html", context)
+        title, context = template_name(run.template_id), self._detail(request, run)
+        return self.show(request, "admin/runs/run/page.html", title, context)
 
     def live_view(self, request: HttpRequest, run_id: str) -> HttpResponse:
         """Return the parts of a run's page that change; the page's script updates them."""
@@ -158,15 +151,12 @@ class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
         if second is not None and second.id not in {one.id for one in others}:
             others = [second, *others]
         context = {
-            **self.admin_site.each_context(request),
-            "model_admin": self,
-            "title": _("Compare runs"),
             "first": first,
             "second": second,
             "others": others,
             **(compare.comparison(first, second) if second else {}),
         }
-        return TemplateResponse(request, "admin/runs/run/compare.html", context)
+        return self.show(request, "admin/runs/run/compare.html", _("Compare runs"), context)
 
     def _run(self, request: HttpRequest, run_id: str) -> Run:
         return self.row_or_404(request, Run.objects.all(), run_id)
@@ -180,8 +170,6 @@ class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
 
     def evidence_view(self, request: HttpRequest, run_id: str) -> HttpResponseBase:
         """Return a run's evidence bundle, with the bytes of its artifacts, as a download."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         if not _may_export_evidence(request):
             raise PermissionDenied
         run = self._run(request, run_id)
@@ -209,10 +197,7 @@ class RunAdmin(NewRunViews, ListPages, BulkActions, ReadOnlyAdmin):
     def _perform(
         self, request: HttpRequest, run_id: str, action: Callable[[Principal, Run], RunResult]
     ) -> HttpResponse:
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not self.has_operate_permission(request):
-            raise PermissionDenied
+        self.require_operate_permission(request)
         run = self._run(request, run_id)
         result = action(operator_on(request, run), run)
         self.message_user(request, result.text, result.level)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -17,18 +18,18 @@ from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
-    HttpResponseNotAllowed,
     JsonResponse,
 )
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST
 
 from decisions.admin.acting import operator_of
+from decisions.admin.columns import column
 from decisions.admin.filters import ChoiceFilter, TimeFilter, WorkspaceFilter
 from decisions.admin.read_only import ReadOnlyAdmin
 from decisions.foundation.errors import InvalidInput, Refused
@@ -88,25 +89,25 @@ class TaskAdmin(ReadOnlyAdmin):
     search_fields = ("id",)
     search_help_text = _("task_… id")
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may send messages and control tasks."""
-        return request.user.has_perm(_OPERATE)
-
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs, with those of a task's events and actions."""
         wrap = self.admin_site.admin_view
         actions = [
             path(
                 f"<str:task_id>/{name}/",
-                wrap(self._action_view(action)),
+                wrap(require_POST(partial(self._act, action))),
                 name=f"runs_task_{name}",
             )
             for name, action in _ACTIONS.items()
         ]
         return [
-            path("new/", wrap(self.new_view), name="runs_task_new"),
+            path("new/", wrap(require_POST(self.new_view)), name="runs_task_new"),
             path("<str:task_id>/events/", wrap(self.events_view), name="runs_task_events"),
-            path("<str:task_id>/ticket/", wrap(self.ticket_view), name="runs_task_ticket"),
+            path(
+                "<str:task_id>/ticket/",
+                wrap(require_POST(self.ticket_view)),
+                name="runs_task_ticket",
+            ),
             *actions,
             *super().get_urls(),
         ]
@@ -117,17 +118,17 @@ class TaskAdmin(ReadOnlyAdmin):
         """Return tasks with what their status is made of."""
         return with_turns(super().get_queryset(request))
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """Show the list, with the form of a new task above it."""
-        context = {
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """Return what the form of a new task, above the list, needs."""
+        browsers = {"paired_browsers": _paired_browsers(request)}
+        return super().list_context(request) | self._form_context(request) | browsers
+
+    def _form_context(self, request: HttpRequest) -> dict[str, Any]:
+        return {
             "may_operate": self.has_operate_permission(request),
             "content_max": MESSAGE_MAX,
             "has_model": bool(settings.LLM.model),
-            "paired_browsers": _paired_browsers(request),
         }
-        return super().changelist_view(request, {**context, **(extra_context or {})})
 
     def change_view(
         self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any
@@ -137,16 +138,11 @@ class TaskAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         task = self._task(request, object_id)
         context = {
-            **self.admin_site.each_context(request),
-            "model_admin": self,
-            "title": task.title,
-            "may_operate": self.has_operate_permission(request),
-            "content_max": MESSAGE_MAX,
-            "has_model": bool(settings.LLM.model),
+            **self._form_context(request),
             "operator_id": operator_of(request, task).id,
             **detail.task_context(task),
         }
-        return TemplateResponse(request, "admin/runs/task/page.html", context)
+        return self.show(request, "admin/runs/task/page.html", task.title, context)
 
     def events_view(self, request: HttpRequest, task_id: str) -> HttpResponseBase:
         """Stream the task's events (SSE); the page's script shows them."""
@@ -162,8 +158,6 @@ class TaskAdmin(ReadOnlyAdmin):
 
     def ticket_view(self, request: HttpRequest, task_id: str) -> HttpResponse:
         """Return a ticket for the live page's WebSocket; without the permission it is read-only."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         task = self._task(request, task_id)
         operator = self._connecting(request, task)
         if not self.has_operate_permission(request):
@@ -182,9 +176,7 @@ class TaskAdmin(ReadOnlyAdmin):
 
     def new_view(self, request: HttpRequest) -> HttpResponse:
         """Create a task in the local workspace and redirect to its page."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        self._check_may_operate(request)
+        self.require_operate_permission(request)
         try:
             message, browser = _content(request), request.POST.get("browser") or None
             task, _is_new = services.create_task(
@@ -199,48 +191,38 @@ class TaskAdmin(ReadOnlyAdmin):
             return redirect(reverse("admin:runs_task_changelist"))
         return redirect(task_page(task["taskId"]))
 
-    def _action_view(self, action: Callable[[Principal, Task, HttpRequest], None]) -> Any:
-        def view(request: HttpRequest, task_id: str) -> HttpResponse:
-            if request.method != "POST":
-                return HttpResponseNotAllowed(["POST"])
-            self._check_may_operate(request)
-            task = self._task(request, task_id)
-            is_script = request.headers.get("X-Requested-With") == SCRIPT_REQUEST
-            try:
-                action(operator_of(request, task), task, request)
-            except Refused as refusal:
-                if is_script:
-                    return JsonResponse(refusal.as_dict(), status=refusal.http_status)
-                self.message_user(request, refusal_text(refusal.message), messages.ERROR)
-            return JsonResponse({"ok": True}) if is_script else redirect(task_page(task.id))
-
-        return view
-
-    def _check_may_operate(self, request: HttpRequest) -> None:
-        if not self.has_operate_permission(request):
-            raise PermissionDenied
+    def _act(
+        self,
+        action: Callable[[Principal, Task, HttpRequest], object],
+        request: HttpRequest,
+        task_id: str,
+    ) -> HttpResponse:
+        """Perform an action on a task; answer its page's script with JSON, others with the page."""
+        self.require_operate_permission(request)
+        task = self._task(request, task_id)
+        is_script = request.headers.get("X-Requested-With") == SCRIPT_REQUEST
+        try:
+            action(operator_of(request, task), task, request)
+        except Refused as refusal:
+            if is_script:
+                return JsonResponse(refusal.as_dict(), status=refusal.http_status)
+            self.message_user(request, refusal_text(refusal.message), messages.ERROR)
+        return JsonResponse({"ok": True}) if is_script else redirect(task_page(task.id))
 
     # --- columns --------------------------------------------------------------------------------
 
-    @admin.display(description=_("Status"))
-    def display_status(self, task: Task) -> SafeString:
-        """Return who is to move as a coloured label."""
-        return turn_pill(turn_of(task))
-
-    @admin.display(description=_("Task"))
-    def display_title(self, task: Task) -> SafeString:
-        """Return the title as a link, and the short id."""
-        return format_html(
+    display_status = column(_("Status"), lambda task: turn_pill(turn_of(task)))
+    display_title = column(
+        _("Task"),
+        lambda task: format_html(
             '<a class="cty-link" href="{}">{}</a> <span class="cty-mono cty-dim">{}</span>',
             task_page(task.id),
             task.title,
             short_id(task.id),
-        )
+        ),
+    )
 
-    @admin.display(description=_("Messages"))
-    def display_messages(self, task: Task) -> int:
-        """Return the number of messages."""
-        return task.messages_count
+    display_messages = column(_("Messages"), lambda task: task.messages_count)
 
     @admin.display(description=_("Created by"))
     def display_creator(self, task: Task) -> SafeString | str:
@@ -248,15 +230,8 @@ class TaskAdmin(ReadOnlyAdmin):
         kind, _, name = task.principal_id.partition(":")
         return link_to("token", name) if kind == "token" else task.principal_id
 
-    @admin.display(description=_("Created"))
-    def display_created_at(self, task: Task) -> SafeString:
-        """Return when the task was created."""
-        return moment(task.created_at)
-
-    @admin.display(description=_("Last event"))
-    def display_updated_at(self, task: Task) -> SafeString:
-        """Return when the task's last event happened."""
-        return moment(task.updated_at)
+    display_created_at = column(_("Created"), lambda task: moment(task.created_at))
+    display_updated_at = column(_("Last event"), lambda task: moment(task.updated_at))
 
 
 def task_page(task_id: str) -> str:
@@ -312,22 +287,12 @@ def _answer(operator: Principal, task: Task, request: HttpRequest) -> None:
     )
 
 
-def _take_over(operator: Principal, task: Task, request: HttpRequest) -> None:
-    services.take_over_task(principal=operator, task_id=task.id)
-
-
-def _resume(operator: Principal, task: Task, request: HttpRequest) -> None:
-    services.resume_task(principal=operator, task_id=task.id)
-
-
-def _stop(operator: Principal, task: Task, request: HttpRequest) -> None:
-    services.stop_task(principal=operator, task_id=task.id)
-
-
-_ACTIONS = {
+_ACTIONS: dict[str, Callable[[Principal, Task, HttpRequest], object]] = {
     "say": _add_message,
     "answer": _answer,
-    "takeover": _take_over,
-    "resume": _resume,
-    "stop": _stop,
+    "takeover": lambda operator, task, _: services.take_over_task(
+        principal=operator, task_id=task.id
+    ),
+    "resume": lambda operator, task, _: services.resume_task(principal=operator, task_id=task.id),
+    "stop": lambda operator, task, _: services.stop_task(principal=operator, task_id=task.id),
 }
