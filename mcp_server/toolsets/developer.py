@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mcp_server.tools.workspace_tools import workspace_tools
+from mcp_server.toolsets.workspace import workspace_tools
 
 TOOLS = workspace_tools(developer=True)

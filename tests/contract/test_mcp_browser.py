@@ -17,9 +17,9 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal
 from decisions.models import Decision
 from mcp_server.http.application import McpApplication
-from mcp_server.tools import browser_tools
 from mcp_server.tools.registry import Connection
 from mcp_server.toolsets import browser
+from mcp_server.toolsets import browser as browser_toolset
 from runners.actions.catalogue import ACTIONS
 from runs.calls.browser_actions import ActionOutcome
 from runs.conversations.services import resume_task, take_over_task
@@ -334,7 +334,7 @@ def test_the_page_of_another_tab_is_sent_whole_though_its_lines_are_known() -> N
     error = {"errorCode": "INVALID_TASK_TAB", "message": NOT_SEEN}
     known = Connection(pages={"sess_1": ("/", lines)})
     done = ActionOutcome("sess_1", "run_1", {"ok": False, "error": error, "page": page})
-    answer = browser_tools._answer("browser_click", done, known, is_part=False)
+    answer = browser_toolset._answer("browser_click", done, known, is_part=False)
     assert "Row 7" in str(answer.content)
 
 
