@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from runners.workspace.contract_schema import contract_schema
+
 ACKNOWLEDGEMENT: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
@@ -16,11 +18,4 @@ ACKNOWLEDGEMENT: dict[str, Any] = {
 
 def text_request(tool: str, name: str) -> dict[str, Any]:
     """Return the input schema of a tool with one required text."""
-    return {
-        "$id": f"{tool}.request",
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {name: {"type": "string", "minLength": 1}},
-        "required": [name],
-    }
+    return contract_schema(f"{tool}.request", {name: {"type": "string", "minLength": 1}}, [name])

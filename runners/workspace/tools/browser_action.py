@@ -19,6 +19,7 @@ from runners.browser.tabs.run_tab import interactor_for
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.cancellation import run_to_completion
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.errors import BadArguments, PreviewFailed, WorkspaceTimeout, WriteConflict
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import localized_hint
@@ -37,34 +38,28 @@ from runners.workspace.workspace import ProjectWorkspace
 IMAGE_FORMATS: Mapping[str, ImageFormat] = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg"}
 MAX_IMAGE_BYTES = 64 * 1024 * 1024
 
-REQUEST: Mapping[str, Any] = {
-    "$id": "browser_action.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "browser_action.request",
+    {
         "action": {"type": "string", "enum": ["open", "click", "screenshot"]},
         "url": {"type": "string", "description": "Needed for action=open", "pattern": LOCAL_URL},
         "selector": {"type": "string", "description": "Needed for action=click"},
         "path": {"type": "string", "description": "Needed for action=screenshot"},
     },
-    "allOf": [
+    ["action"],
+    allOf=[
         {
             "if": {"properties": {"action": {"const": action}}},
             "then": {"required": ["action", required]},
         }
         for action, required in (("open", "url"), ("click", "selector"), ("screenshot", "path"))
     ],
-    "required": ["action"],
-}
-RESPONSE: Mapping[str, Any] = {
-    "$id": "browser_action.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {"ok": {"type": "boolean", "const": True}},
-    "required": ["ok"],
-}
+)
+RESPONSE = contract_schema(
+    "browser_action.response",
+    {"ok": {"type": "boolean", "const": True}},
+    ["ok"],
+)
 
 
 class BrowserAction(Closed):

@@ -12,6 +12,7 @@ from pydantic import Field, StrictStr
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_confirmed, require_workspace
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.errors import BadArguments, ToolDisabled, WorkspaceFailed, WorkspaceTimeout
 from runners.workspace.hints import localized_hint
 from runners.workspace.scripts.package_scripts import FILE, Script, find_script, scripts_digest
@@ -22,28 +23,22 @@ from runners.workspace.workspace import ProjectWorkspace
 MAX_ARGS, MAX_ARGS_BYTES = 100, 64 * 1024
 RESERVE_SECONDS = 6.0  # of the call's time, reserved for stopping the script and returning output
 
-REQUEST: Mapping[str, Any] = {
-    "$id": "execute_command.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "execute_command.request",
+    {
         "scriptName": {"type": "string", "enum": ["dev", "build", "lint"]},
         "args": {"type": "array", "items": {"type": "string"}},
     },
-    "required": ["scriptName"],
-}
-RESPONSE: Mapping[str, Any] = {
-    "$id": "execute_command.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+    ["scriptName"],
+)
+RESPONSE = contract_schema(
+    "execute_command.response",
+    {
         "ok": {"type": "boolean"},
         "logs": {"type": "array", "items": {"type": "string"}},
     },
-    "required": ["ok"],
-}
+    ["ok"],
+)
 
 
 class ExecuteCommand(Closed):

@@ -20,6 +20,7 @@ from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace, thread_deadline
 from runners.workspace.cancellation import run_to_completion
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.errors import (
     BadArguments,
     PathDenied,
@@ -38,26 +39,20 @@ from runners.workspace.writing.write_text import LOCK_WAIT_S, change_text
 FIGURES, CHARACTERS = "game/figure", "game/character"
 MAX_NAME_LENGTH = 100  # characters
 
-REQUEST: dict[str, Any] = {
-    "$id": "generate_character_profile.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "generate_character_profile.request",
+    {
         "name": {"type": "string", "minLength": 1},
         "imageFile": {"type": "string", "minLength": 1},
         "defaultExpression": {"type": "string"},
     },
-    "required": ["name", "imageFile"],
-}
-RESPONSE: dict[str, Any] = {
-    "$id": "generate_character_profile.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {"success": {"type": "boolean"}},
-    "required": ["success"],
-}
+    ["name", "imageFile"],
+)
+RESPONSE = contract_schema(
+    "generate_character_profile.response",
+    {"success": {"type": "boolean"}},
+    ["success"],
+)
 
 
 class GenerateCharacterProfile(Closed):

@@ -9,24 +9,20 @@ from runners.product import NAME, VERSION
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.workspace import ProjectWorkspace
 
 _NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _ENABLED: dict[str, Any] = {"type": "boolean", "const": True}
 _LIMIT: dict[str, Any] = {"type": "integer", "minimum": 1}
 
-REQUEST: dict[str, Any] = {
-    "$id": "get_runtime_info.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {},
-}
-RESPONSE: dict[str, Any] = {
-    "$id": "get_runtime_info.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "properties": {
+REQUEST = contract_schema(
+    "get_runtime_info.request",
+    {},
+)
+RESPONSE = contract_schema(
+    "get_runtime_info.response",
+    {
         "projectRoot": {"type": "string", "description": "项目根目录绝对路径"},
         "snapshotRetention": {"type": "integer", "minimum": 0, "description": "快照保留数量"},
         "sandbox": {
@@ -70,8 +66,9 @@ RESPONSE: dict[str, Any] = {
             "required": ["name", "version"],
         },
     },
-    "required": ["projectRoot", "snapshotRetention", "sandbox", "tools", "server"],
-}
+    ["projectRoot", "snapshotRetention", "sandbox", "tools", "server"],
+    closed=False,
+)
 
 
 class GetRuntimeInfo(Closed):

@@ -11,6 +11,7 @@ from pydantic import Field, StrictBool, StrictStr
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace, thread_deadline
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.errors import TooLarge
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import READ_HINTS, add_hints
@@ -18,12 +19,9 @@ from runners.workspace.workspace import ProjectWorkspace
 
 MAX_ENTRIES = 100_000
 
-REQUEST: dict[str, Any] = {
-    "$id": "list_files.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "list_files.request",
+    {
         "path": {"type": "string", "minLength": 1, "description": "Relative to projectRoot"},
         "globs": {
             "type": "array",
@@ -32,16 +30,13 @@ REQUEST: dict[str, Any] = {
         },
         "dirsOnly": {"type": "boolean", "default": False},
     },
-    "required": ["path"],
-}
-RESPONSE: dict[str, Any] = {
-    "$id": "list_files.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "properties": {"entries": {"type": "array", "items": {"type": "string"}}},
-    "required": ["entries"],
-    "additionalProperties": False,
-}
+    ["path"],
+)
+RESPONSE = contract_schema(
+    "list_files.response",
+    {"entries": {"type": "array", "items": {"type": "string"}}},
+    ["entries"],
+)
 
 
 class ListFiles(Closed):

@@ -10,32 +10,27 @@ from typing import Any
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace, thread_deadline
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import READ_HINTS, add_hints
 from runners.workspace.webgal.project import list_files_below
 from runners.workspace.workspace import ProjectWorkspace
 
-REQUEST: dict[str, Any] = {
-    "$id": "list_project_resources.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {},
-}
-RESPONSE: dict[str, Any] = {
-    "$id": "list_project_resources.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "list_project_resources.request",
+    {},
+)
+RESPONSE = contract_schema(
+    "list_project_resources.response",
+    {
         "backgrounds": {"type": "array", "items": {"type": "string"}},
         "figures": {"type": "array", "items": {"type": "string"}},
         "bgm": {"type": "array", "items": {"type": "string"}},
         "vocals": {"type": "array", "items": {"type": "string"}},
         "scenes": {"type": "array", "items": {"type": "string"}},
     },
-    "required": ["backgrounds", "figures", "bgm", "vocals", "scenes"],
-}
+    ["backgrounds", "figures", "bgm", "vocals", "scenes"],
+)
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".svg", ".avif", ".apng"})
 # Videos and animated skeletons, which the engine also accepts as backgrounds and figures.
 _ANIMATED = frozenset({".mp4", ".webm", ".mkv", ".skel"})

@@ -11,14 +11,12 @@ from pydantic import ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.writing import snapshots
 
-REQUEST: dict[str, Any] = {
-    "$id": "list_snapshots.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "list_snapshots.request",
+    {
         "limit": {
             "type": "number",
             "description": "最大返回数量（默认 50，最大 1000）。负数/NaN 会被规范化为 50",
@@ -31,7 +29,7 @@ REQUEST: dict[str, Any] = {
             "description": "按路径过滤（POSIX 格式前缀匹配，如 'game/scene'）",
         },
     },
-}
+)
 
 _SNAPSHOT: dict[str, Any] = {
     "type": "object",
@@ -54,20 +52,17 @@ _SNAPSHOT: dict[str, Any] = {
     "required": ["id", "path", "timestamp", "contentHash"],
 }
 
-RESPONSE: dict[str, Any] = {
-    "$id": "list_snapshots.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+RESPONSE = contract_schema(
+    "list_snapshots.response",
+    {
         "snapshots": {
             "type": "array",
             "description": "快照元数据数组（按时间降序，timestamp 相同时按 id 降序）",
             "items": _SNAPSHOT,
         }
     },
-    "required": ["snapshots"],
-}
+    ["snapshots"],
+)
 
 
 class ListSnapshots(Closed):

@@ -13,6 +13,7 @@ from pydantic import Field, StrictStr
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.errors import (
     BadArguments,
     PolicyViolation,
@@ -41,30 +42,24 @@ from runners.workspace.workspace import ProjectWorkspace
 START = "start"  # the engine's first scene: game/scene/start.txt
 SCENES = "game/scene/"
 
-REQUEST: Mapping[str, Any] = {
-    "$id": "preview_scene.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "preview_scene.request",
+    {
         "scenePath": {
             "type": "string",
             "description": "Optional. If omitted, use current start scene",
         }
     },
-}
-RESPONSE: Mapping[str, Any] = {
-    "$id": "preview_scene.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+)
+RESPONSE = contract_schema(
+    "preview_scene.response",
+    {
         "url": {"type": "string", "pattern": LOCAL_URL},
         "logs": {"type": "array", "items": {"type": "string"}},
         "firstErrorLine": {"type": "integer", "minimum": 1},
     },
-    "required": ["url"],
-}
+    ["url"],
+)
 
 
 class PreviewScene(Closed):

@@ -11,34 +11,29 @@ from pydantic import Field, StrictInt, StrictStr
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.hints import READ_HINTS, add_hints
 from runners.workspace.workspace import ProjectWorkspace
 
-REQUEST: dict[str, Any] = {
-    "$id": "read_file.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "read_file.request",
+    {
         "path": {"type": "string", "minLength": 1},
         "maxBytes": {"type": "integer", "minimum": 1},
     },
-    "required": ["path"],
-}
-RESPONSE: dict[str, Any] = {
-    "$id": "read_file.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+    ["path"],
+)
+RESPONSE = contract_schema(
+    "read_file.response",
+    {
         "path": {"type": "string"},
         "content": {"type": "string"},
         "encoding": {"type": "string", "enum": ["utf-8"], "default": "utf-8"},
         "bytes": {"type": "integer", "minimum": 0},
     },
-    "required": ["path", "content"],
-}
+    ["path", "content"],
+)
 
 
 class ReadFile(Closed):

@@ -12,17 +12,15 @@ from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
 from runners.workspace.cancellation import run_to_completion
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.hints import add_hints
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.replacement import Replacement, replace_all
 from runners.workspace.writing.write_text import LOCK_WAIT_S, change_text
 
-REQUEST: dict[str, Any] = {
-    "$id": "replace_in_file.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "replace_in_file.request",
+    {
         "path": {"type": "string"},
         "find": {
             "type": "string",
@@ -31,17 +29,14 @@ REQUEST: dict[str, Any] = {
         "replace": {"type": "string"},
         "flags": {"type": "string", "description": "Regex flags, if regex used"},
     },
-    "required": ["path", "find", "replace"],
-}
+    ["path", "find", "replace"],
+)
 
-RESPONSE: dict[str, Any] = {
-    "$id": "replace_in_file.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {"count": {"type": "integer", "minimum": 0}},
-    "required": ["count"],
-}
+RESPONSE = contract_schema(
+    "replace_in_file.response",
+    {"count": {"type": "integer", "minimum": 0}},
+    ["count"],
+)
 _WRITE_RESERVE_S = 2.0  # of the call's time, reserved for writing the file
 
 

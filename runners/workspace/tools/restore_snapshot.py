@@ -11,36 +11,31 @@ from pydantic import ConfigDict, Field, StrictStr
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_confirmed, require_workspace
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.errors import PathNotFound
 from runners.workspace.hints import localized_hint
 from runners.workspace.writing.snapshots import read_snapshot, snapshot_digest
 
-REQUEST: dict[str, Any] = {
-    "$id": "restore_snapshot.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "restore_snapshot.request",
+    {
         "snapshotId": {
             "type": "string",
             "description": "快照 ID（格式：snap_YYYYMMDDThhmmss_<8hex>）",
             "pattern": r"^snap_\d{8}T\d{6}_[0-9a-f]{8}$",
         }
     },
-    "required": ["snapshotId"],
-}
+    ["snapshotId"],
+)
 
-RESPONSE: dict[str, Any] = {
-    "$id": "restore_snapshot.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+RESPONSE = contract_schema(
+    "restore_snapshot.response",
+    {
         "path": {"type": "string", "description": "文件路径（POSIX 格式，相对于项目根）"},
         "content": {"type": "string", "description": "文件内容（UTF-8 编码）"},
     },
-    "required": ["path", "content"],
-}
+    ["path", "content"],
+)
 
 
 class RestoreSnapshot(Closed):

@@ -11,6 +11,7 @@ from pydantic import Field, StrictInt, StrictStr
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace, thread_deadline
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.files.sandbox import Sandbox
 from runners.workspace.hints import READ_HINTS, add_hints
 from runners.workspace.search.file_search import SearchQuery, search_below
@@ -19,25 +20,19 @@ from runners.workspace.workspace import ProjectWorkspace
 
 MAX_MATCHES, DEFAULT_MATCHES = 10_000, 2000
 
-REQUEST: dict[str, Any] = {
-    "$id": "search_files.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "search_files.request",
+    {
         "path": {"type": "string"},
         "regex": {"type": "string"},
         "filePattern": {"type": "string", "description": "glob, e.g. **/*.txt"},
         "maxMatches": {"type": "integer", "minimum": 1, "default": 2000},
     },
-    "required": ["path", "regex"],
-}
-RESPONSE: dict[str, Any] = {
-    "$id": "search_files.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+    ["path", "regex"],
+)
+RESPONSE = contract_schema(
+    "search_files.response",
+    {
         "matches": {
             "type": "array",
             "items": {
@@ -52,8 +47,8 @@ RESPONSE: dict[str, Any] = {
             },
         }
     },
-    "required": ["matches"],
-}
+    ["matches"],
+)
 
 
 class SearchFiles(Closed):

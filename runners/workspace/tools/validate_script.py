@@ -11,6 +11,7 @@ from pydantic import StrictStr, model_validator
 from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace, thread_deadline
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.errors import NotText, ParseFailed, TooLarge
 from runners.workspace.files.sandbox import Sandbox, decode_text
 from runners.workspace.hints import add_hints
@@ -18,20 +19,14 @@ from runners.workspace.webgal.checks import check_script
 from runners.workspace.webgal.project import SCENE_BYTES, Project
 from runners.workspace.workspace import ProjectWorkspace
 
-REQUEST: dict[str, Any] = {
-    "$id": "validate_script.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
-    "oneOf": [{"required": ["path"]}, {"required": ["content"]}],
-}
-RESPONSE: dict[str, Any] = {
-    "$id": "validate_script.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "validate_script.request",
+    {"path": {"type": "string"}, "content": {"type": "string"}},
+    oneOf=[{"required": ["path"]}, {"required": ["content"]}],
+)
+RESPONSE = contract_schema(
+    "validate_script.response",
+    {
         "valid": {"type": "boolean"},
         "diagnostics": {
             "type": "array",
@@ -48,8 +43,8 @@ RESPONSE: dict[str, Any] = {
             },
         },
     },
-    "required": ["valid", "diagnostics"],
-}
+    ["valid", "diagnostics"],
+)
 
 
 class ValidateScript(Closed):

@@ -12,16 +12,14 @@ from runners.tools.base import Closed, Effect, ToolContext
 from runners.tools.registry import tool
 from runners.workspace.call_context import require_workspace
 from runners.workspace.cancellation import run_to_completion
+from runners.workspace.contract_schema import contract_schema
 from runners.workspace.hints import add_hints
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.write_text import LOCK_WAIT_S, compute_preview, write_text
 
-REQUEST: dict[str, Any] = {
-    "$id": "write_to_file.request",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+REQUEST = contract_schema(
+    "write_to_file.request",
+    {
         "path": {"type": "string", "minLength": 1},
         "content": {
             "type": "string",
@@ -31,8 +29,8 @@ REQUEST: dict[str, Any] = {
         "dryRun": {"type": "boolean", "default": True},
         "idempotencyKey": {"type": "string"},
     },
-    "required": ["path", "content", "dryRun"],
-}
+    ["path", "content", "dryRun"],
+)
 
 _HUNK: dict[str, Any] = {
     "type": "object",
@@ -48,12 +46,9 @@ _HUNK: dict[str, Any] = {
     "required": ["startOld", "lenOld", "startNew", "lenNew", "linesOld", "linesNew"],
 }
 
-RESPONSE: dict[str, Any] = {
-    "$id": "write_to_file.response",
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+RESPONSE = contract_schema(
+    "write_to_file.response",
+    {
         "applied": {"type": "boolean"},
         "diff": {
             "type": "object",
@@ -66,8 +61,8 @@ RESPONSE: dict[str, Any] = {
         "snapshotId": {"type": "string"},
         "bytesWritten": {"type": "integer", "minimum": 0},
     },
-    "required": ["applied"],
-}
+    ["applied"],
+)
 
 
 class WriteToFile(Closed):
