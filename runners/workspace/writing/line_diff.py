@@ -2,22 +2,21 @@
 
 A line is an element of `text.split("\\n")`: a "\\r" is part of it, and a line break at the end of
 the text shows as a last empty line. Lines that are unique in both texts are matched first (patience
-diff); in the gaps between them, sequences of lines that are unique; and small gaps get the shortest
-edit script (Myers). The work is bounded by the size of the texts: a gap that would exceed the bound
-is reported as replaced.
+diff); in the gaps between them, sequences of lines that are unique; and small gaps are compared by
+difflib, which takes quadratic time and more. The work is bounded by the size of the texts: a gap
+that would exceed the bound is reported as replaced.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from difflib import SequenceMatcher
 from typing import TypedDict
 
-from runners.workspace.writing.shortest_edit import common_runs
-
 Gap = tuple[int, int, int, int]  # lines [i1, i2) of the old text and [j1, j2) of the new one
-_MYERS_MAX_LINES = 48  # of both sides together, for which the shortest edit is computed directly
+_SMALL_LINES = 48  # of both sides together, in which difflib is fast whatever they are
 _MAX_ROW_LINES = 1024  # longest sequence of lines that is matched as one
 
 
@@ -66,14 +65,16 @@ def changed_parts(a: Sequence[str], b: Sequence[str]) -> list[Gap]:
             found += [gap] if n or m else []
             continue
         here, there = a[i1:i2], b[j1:j2]
-        gaps = _gaps_between_anchors(here, there) if n + m > _MYERS_MAX_LINES else None
+        gaps = _gaps_between_anchors(here, there) if n + m > _SMALL_LINES else None
         if gaps is not None:
             effort -= 8 * (n + m)
             pending += [_moved(gap, i1, j1) for gap in gaps]
-            continue
-        runs, steps = common_runs(here, there)
-        effort -= steps
-        found += [_moved(gap, i1, j1) for gap in _gaps_between(runs, n, m)]
+        elif n + m > _SMALL_LINES:
+            found.append(gap)
+        else:
+            effort -= 4 * n * m
+            codes = SequenceMatcher(None, here, there, autojunk=False).get_opcodes()
+            found += [_moved(code[1:], i1, j1) for code in codes if code[0] != "equal"]
     return _joined(sorted(found))
 
 
@@ -100,15 +101,6 @@ def _joined(parts: list[Gap]) -> list[Gap]:
         else:
             joined.append(part)
     return joined
-
-
-def _gaps_between(runs: Iterable[tuple[int, int, int]], n: int, m: int) -> Iterator[Gap]:
-    """Yield the gaps between runs (i, j, length) of equal lines."""
-    i = j = 0
-    for x, y, length in (*runs, (n, m, 0)):
-        if x > i or y > j:
-            yield i, x, j, y
-        i, j = x + length, y + length
 
 
 def _gaps_between_anchors(a: Sequence[str], b: Sequence[str]) -> list[Gap] | None:
