@@ -31,6 +31,7 @@ FOLDER = Path(__file__).parent
 RUNS = FOLDER / "bad_inputs_runs.jsonl"
 CONTINUITY = FOLDER / "bad_inputs_continuity.jsonl"
 WORKSPACE = FOLDER / "bad_inputs_workspace.jsonl"
+WRITING = FOLDER / "bad_inputs_writing.jsonl"
 HTTP = FOLDER / "bad_inputs_http.jsonl"
 AGENT = FOLDER / "bad_inputs_agent.jsonl"
 RUNNER = FOLDER / "bad_inputs_runner.jsonl"
@@ -38,6 +39,7 @@ LABELS = {
     RUNS: "runs",
     CONTINUITY: "continuity",
     WORKSPACE: "workspace",
+    WRITING: "writing",
     HTTP: "http",
     RUNNER: "runner",
     AGENT: "agent",

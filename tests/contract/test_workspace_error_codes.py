@@ -18,8 +18,7 @@ from runners.browser.pool.runtime import get_runtime
 from runners.invocation.event_loop import get_loop
 from runners.invocation.workspace_errors import CODES, STATUS
 from runners.targets.workspaces import state_folder
-from tests.contract.workspace_files import preview  # noqa: F401  (a fixture)
-from tests.support.browser.page_server import PageServer
+from tests.support.browser.page_server import PageResponse, PageServer, serve_pages
 from tests.support.runners.tool_client import ToolClient
 
 CAUSED_HERE = {"E_INTERNAL", "E_IO", "E_LINT_FAIL", "E_PREVIEW_FAIL", "E_UNSUPPORTED"}
@@ -32,6 +31,16 @@ def test_every_code_of_s4_has_a_cause_in_a_test() -> None:
     caused_by_rows = {row["expect_code"] for row in rows if row["surface"] in surfaces} - {"OK"}
     assert caused_by_rows | CAUSED_HERE == set(CODES) == set(STATUS)
     assert len(CODES) == 15
+
+
+@pytest.fixture
+def preview(settings: Any) -> Iterator[PageServer]:
+    """Serve a local site that answers as WebGAL Terre does, at the project's preview address."""
+    with serve_pages() as server:
+        server.add("/api/test", PageResponse(b"API Test OK", mime="text/html; charset=utf-8"))
+        server.add("/preview", "<title>game</title><p>once upon a time</p>")
+        settings.WORKSPACE_POLICY = replace(settings.WORKSPACE_POLICY, preview_url=server.url(""))
+        yield server
 
 
 @pytest.fixture
@@ -90,7 +99,7 @@ def test_a_preview_without_a_server_fails(
 def test_a_preview_without_a_browser_is_unsupported(
     tool_client: ToolClient,
     project: Path,
-    preview: PageServer,  # noqa: F811
+    preview: PageServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (project / "game/config.txt").write_text("Game_name:game;\n")
