@@ -137,7 +137,8 @@ class Authorization:
         decision: allow, deny, or confirm: a person's confirmation is required and still missing.
         hidden: why a person cannot see the arguments whole; the call is denied then.
         target_state: the state of the target for which the call was authorized.
-        confirmation: the confirmation of exactly this call, waiting or decided.
+        confirmation: the confirmation of exactly this call; with the decision confirm, one that
+            waits, or None: it was not requested yet.
         supersedes: the id of an earlier decision on this call that no longer applies to it.
         asks_again: why that decision no longer applies, for the caller; empty if its arguments or
             its target differ.
@@ -158,13 +159,6 @@ class Authorization:
     renewals: int = 0
     forged: Confirmation | None = None
     target_state: str = ""
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a confirmation was requested and is not decided yet."""
-        return (
-            self.confirmation is not None and self.confirmation.status == ConfirmationStatus.WAITING
-        )
 
 
 def authorize_cached(call: ToolCallRequest) -> Authorization | None:
@@ -346,20 +340,16 @@ def admit_call(call: ToolCallRequest) -> Confirmation | None:
         ConfirmationRequired: The call waits for a person's confirmation.
     """
     authorization = _authorize_direct(call)
-    if authorization.decision == "confirm" and _needs_no_second_person(call):
-        return None
-    asks_again = authorization.asks_again
-    if authorization.decision == "confirm" and not authorization.is_waiting:
-        authorization = Authorization(
-            authorization.verdict, "confirm", _request_once(call, authorization)
-        )
     if authorization.decision == "deny":
         refusal = deny(call, authorization)
         refusal.is_recorded = True
         raise refusal
-    if authorization.decision == "confirm" and authorization.confirmation is not None:
-        raise _required(call, authorization.confirmation, asks_again)
-    return authorization.confirmation
+    if authorization.decision == "allow":
+        return authorization.confirmation
+    if _needs_no_second_person(call):
+        return None
+    waiting = authorization.confirmation or _request_once(call, authorization)
+    raise _required(call, waiting, authorization.asks_again)
 
 
 def use_approval(approval: Confirmation | None) -> None:

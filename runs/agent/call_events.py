@@ -10,7 +10,7 @@ from decisions.authorization.authorize import display_arguments
 from runners.actions.catalogue import ACTIONS, TYPE
 from runners.actions.typed_text import without_text
 from runners.errors import ToolFailed
-from runners.invocation.step_call import StepCall
+from runners.invocation.planned_call import StepCall
 from runs.agent.journal_view import CALL
 from runs.agent.remote_tools import remote_call
 from runs.agent.tools import AGENT_TOOLS

@@ -208,14 +208,10 @@ def _diff(
     deadline = time.monotonic() + _DIFF_S
     change = proposed_diff(workspace, tool.name, args, deadline=deadline)
     text = change.diff
+    about = _("against the file as it is now") if text else _("the file would not change")
     if len(text) > DIFF_MAX:
-        length, text = len(text), ""
-        about = _("%(length)s characters, more than %(most)s: not shown") % {
-            "length": length,
-            "most": DIFF_MAX,
-        }
-    else:
-        about = _("against the file as it is now") if text else _("the file would not change")
+        about = _("%(length)s characters, more than %(most)s: not shown")
+        about, text = about % {"length": len(text), "most": DIFF_MAX}, ""
     if args.get("dryRun") is True:
         about = _("%(about)s; this call writes nothing (dryRun)") % {"about": about}
     yield CallPreview(_("Diff"), text, about, is_diff=True, basis=change.basis)
@@ -237,31 +233,26 @@ def _snapshot(tool: Tool, workspace: ProjectWorkspace, args: _Args) -> Iterator[
     about = _("the call returns this content and changes nothing")
     basis = snapshot_digest(snapshot, then)
     yield CallPreview(_("Snapshot"), "\n".join(lines), about, basis=basis)
-    added = [f"{snapshot.path} ({size})"] if now is None and not compared.error else []
+    is_added = now is None and not compared.error
     sizes = _("%(before)s to %(after)s") % {"before": _size(now), "after": size}
-    replaced = [f"{snapshot.path} ({sizes})"] if now not in (None, then) else []
+    added = f"1 {snapshot.path} ({size})" if is_added else "0"
+    replaced = f"1 {snapshot.path} ({sizes})" if now not in (None, then) else "0"
     counts = [
-        _("files added: %(files)s") % {"files": f"{len(added)} {' '.join(added)}".rstrip()},
-        _("files replaced: %(files)s")
-        % {"files": f"{len(replaced)} {' '.join(replaced)}".rstrip()},
+        _("files added: %(files)s") % {"files": added},
+        _("files replaced: %(files)s") % {"files": replaced},
         _("files removed: %(files)s") % {"files": 0},
     ]
     if compared.error:
         counts = [_("the file cannot be compared: %(why)s") % {"why": compared.error}]
     yield CallPreview(_("If it is written back"), "\n".join(counts), _("as the file is now"))
-    if not compared.error:
-        diff = unified_diff(snapshot.path, now, then)
-        yield from _shown_diff(diff, _("against the file as it is"))
+    diff = "" if compared.error else unified_diff(snapshot.path, now, then)
+    if diff and len(diff) <= DIFF_MAX:
+        about = _("against the file as it is")
+        yield CallPreview(_("Diff"), diff, about, is_diff=True)
 
 
 def _size(text: str | None) -> str:
     return _("%(size)s bytes") % {"size": len((text or "").encode())}
-
-
-def _shown_diff(text: str, about: str) -> Iterator[CallPreview]:
-    """Yield a diff, unless it is too long to be shown."""
-    if text and len(text) <= DIFF_MAX:
-        yield CallPreview(_("Diff"), text, about, is_diff=True)
 
 
 _PREVIEWS: Mapping[str, Callable[[Tool, ProjectWorkspace, _Args], Iterator[CallPreview]]] = {

@@ -10,7 +10,7 @@ from decisions.authorization.authorize import ToolCallRequest
 from decisions.foundation.security.masking import Masker
 from decisions.identity.principals import as_trust
 from runners.actions.judged import covered_tools
-from runners.invocation.step_call import StepCall
+from runners.invocation.planned_call import StepCall
 from runners.targets.targets import Caller
 from runners.tools.registry import get_tool
 from runs.models import Run

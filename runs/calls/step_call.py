@@ -18,7 +18,7 @@ from runners.gateway.request import RunnerTarget
 from runners.invocation.arguments import check_args
 from runners.invocation.fallback import RemoteCall, falls_back, local_tool
 from runners.invocation.invoke import invoke, raise_if_interrupted
-from runners.invocation.step_call import StepCall
+from runners.invocation.planned_call import StepCall
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runs.calls.attempt import StepAttempt
 from runs.calls.page import (

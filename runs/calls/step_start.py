@@ -19,7 +19,7 @@ from decisions.foundation.errors import PolicyDenied, Refused
 from decisions.foundation.infra.preconditions import Precondition, all_hold
 from decisions.foundation.security.masking import Masker
 from runners.errors import ToolFailed
-from runners.invocation.step_call import StepCall
+from runners.invocation.planned_call import StepCall
 from runners.models import ExecutionTarget
 from runners.paired_browser.choice import is_paired_browser, is_still_paired
 from runners.targets.cache import cache_target, cached_target, is_unchanged

@@ -109,7 +109,7 @@ def _waiting_for(run: Run, wait: NeedsPerson | NeedsAnswer) -> dict[str, Any]:
             "question": "A person has taken over the page; the run resumes after the takeover.",
         }
     authorization = wait.authorization
-    confirmation = authorization.confirmation if authorization.is_waiting else None
+    confirmation = authorization.confirmation  # it waits already
     if confirmation is None:
         confirmation = authorize.request_confirmation(wait.request, authorization)
     step = f"step {(wait.request.step_index or 0) + 1} of {run.total_steps}"

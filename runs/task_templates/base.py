@@ -25,7 +25,7 @@ from decisions.foundation.validation.json_schema import (
 )
 from decisions.identity.principals import Principal
 from runners.invocation.fallback import RemoteCall
-from runners.invocation.step_call import StepCall
+from runners.invocation.planned_call import StepCall
 from runners.tools.base import Effect, ToolResult
 from runs.agent.history import HistoryMessage
 from runs.models import Run, RunStatus

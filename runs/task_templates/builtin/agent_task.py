@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
-from runners.invocation.step_call import StepCall
+from runners.invocation.planned_call import StepCall
 from runners.paired_browser.choice import with_paired_browser
 from runners.targets.targets import Caller
 from runners.tools.base import Closed

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from runners.invocation.fallback import RemoteCall
-from runners.invocation.step_call import StepCall
+from runners.invocation.planned_call import StepCall
 from runners.remote_tools.lookup import is_runner_named
 from runners.tools.base import Closed, Effect
 from runs.models import RunStatus

@@ -1,4 +1,4 @@
-"""The tool call that a step makes first, known before the step starts."""
+"""A tool call that a step plans: of its first one, known before the step starts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from runners.invocation.fallback import RemoteCall
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
-    """The first tool call of a step, with the arguments of `StepContext.call`.
+    """A tool call of a step, with the arguments of `StepContext.call`.
 
     Attributes:
-        event: type and data of an event that is recorded together with the start of the step.
+        event: of a first call, type and data of an event that is recorded with the step's start.
     """
 
     tool: str
