@@ -310,14 +310,14 @@ class WorkerProcess:
         """
         if self.draining:
             return
-        hears = self._receives_wakeups() and wakeups.can_be_sent()
-        wait_s = settings.POLL_S if hears else min(POLL_ALONE_S, settings.POLL_S)
+        gets_wakeups = self._receives_wakeups() and wakeups.can_be_sent()
+        wait_s = settings.POLL_S if gets_wakeups else min(POLL_ALONE_S, settings.POLL_S)
         if time.monotonic() - self._woken_at < wait_s:
             return
         self._woken_at = time.monotonic()
         close_old_connections()
         is_waiting = next_run(self.worker_id) is not None
-        if is_waiting and hears:
+        if is_waiting and gets_wakeups:
             log.info("a run waits and no wake-up arrived: claiming it without")
         if is_waiting or work_sharing.find_shared_run(self.worker_id) is not None:
             self.look_for_work()
