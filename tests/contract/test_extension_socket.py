@@ -347,7 +347,7 @@ _JSON = st.recursive(
 )
 _NAMES = st.sampled_from(["v", "id", "seq", "state", "event", "taskId", "actionId", "ok", "status"])
 _MESSAGES = st.fixed_dictionaries(
-    {"v": st.just(1), "type": st.sampled_from(sorted(messages.FROM_CLIENT)), "id": st.just("fuzz")}
+    {"v": st.just(1), "type": st.sampled_from(sorted(messages.FROM_BROWSER)), "id": st.just("fuzz")}
 )
 
 

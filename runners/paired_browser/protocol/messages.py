@@ -141,7 +141,7 @@ ABOUT_BROWSER: Schema = closed(
     },
     ["userAgent"],
 )
-FROM_CLIENT: Mapping[str, Schema] = {
+FROM_BROWSER: Mapping[str, Schema] = {
     "activate_extension": message_of(
         "activate_extension",
         ["id", "extension", "browser"],
@@ -195,7 +195,7 @@ FROM_CLIENT: Mapping[str, Schema] = {
     "ping": message_of("ping", []),
     "pong": message_of("pong", []),
 }
-_VALIDATORS = {type_: compile_schema(schema) for type_, schema in FROM_CLIENT.items()}
+_VALIDATORS = {type_: compile_schema(schema) for type_, schema in FROM_BROWSER.items()}
 _EVENT_VALIDATORS = {kind: compile_schema(schema) for kind, schema in TAB_EVENTS.items()}
 
 
@@ -217,7 +217,7 @@ def read_message(text: str) -> dict[str, Any]:
         message = {**message, "event": whole}
     elif type_ == "browser_action_result":
         _check_outcome(message)
-    read: dict[str, Any] = coerce_integers(message, FROM_CLIENT[type_])
+    read: dict[str, Any] = coerce_integers(message, FROM_BROWSER[type_])
     return read
 
 

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from decisions.foundation.validation.json_schema import check, compile_schema
-from tests.support.runners.protocol_schemas import TO_CLIENT
+from tests.support.runners.protocol_schemas import TO_BROWSER
 
 TIMEOUT_S = 30.0
 ORIGIN = "chrome-extension://lllnilefilhffgilgeigmjgmhaeckfbl"
@@ -31,7 +31,7 @@ ABOUT = {
     },
 }
 Message = dict[str, Any]
-_schemas = {type_: compile_schema(schema) for type_, schema in TO_CLIENT.items()}
+_schemas = {type_: compile_schema(schema) for type_, schema in TO_BROWSER.items()}
 
 
 def tab(tab_id: int, **fields: Any) -> Message:

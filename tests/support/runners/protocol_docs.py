@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from runners.paired_browser.protocol.messages import FROM_CLIENT
-from tests.support.runners.protocol_schemas import PARTS, TO_CLIENT, complete_schema
+from runners.paired_browser.protocol.messages import FROM_BROWSER
+from tests.support.runners.protocol_schemas import PARTS, TO_BROWSER, complete_schema
 
 DOCS = Path(__file__).parents[3] / "docs/extension-protocol.md"
 START = "<!-- The schemas: python -m tests.support.runners.protocol_docs -->\n"
@@ -21,8 +21,8 @@ def render() -> str:
     parts = {name: _named(schema, skip=name) for name, schema in PARTS.items()}
     sections = [_block("Parts", {"$defs": parts}, inner="$defs")]
     for sender, schemas in (
-        ("The browser", {type_: complete_schema(type_) for type_ in FROM_CLIENT}),
-        ("The server", TO_CLIENT),
+        ("The browser", {type_: complete_schema(type_) for type_ in FROM_BROWSER}),
+        ("The server", TO_BROWSER),
     ):
         for type_, schema in schemas.items():
             sections.append(_block(f"{sender} sends `{type_}`", _named(schema)))

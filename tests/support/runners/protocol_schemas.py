@@ -10,7 +10,7 @@ from runners.paired_browser.protocol.messages import (
     BOOL,
     COUNTS,
     ERROR,
-    FROM_CLIENT,
+    FROM_BROWSER,
     GROUP,
     ID,
     NEXT,
@@ -95,7 +95,7 @@ JUDGED = closed(
     {"node": {"type": "string"}, "toNode": {"type": "string"}, "compares": BOOL},
     required=["node", "compares"],
 )
-TO_CLIENT: Mapping[str, Schema] = {
+TO_BROWSER: Mapping[str, Schema] = {
     "ack": message_of("ack", ["ok"], ok=BOOL, result={"type": "object"}, error=ERROR, resync=BOOL),
     "browser_action": message_of(
         "browser_action",
@@ -154,7 +154,7 @@ PARTS: Mapping[str, Schema] = {
 
 def complete_schema(type_: str) -> Schema:
     """Return the whole schema of a browser's message; that of a tab event has all its kinds."""
-    schema = FROM_CLIENT[type_]
+    schema = FROM_BROWSER[type_]
     if type_ != "tab_event":
         return schema
     event = {"oneOf": list(TAB_EVENTS.values())}
