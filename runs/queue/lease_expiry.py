@@ -83,14 +83,12 @@ def end_leases_of_worker(worker_id: str, *, beat: int, reason: str) -> list[str]
         if not lost.update(lost_at=datetime.now(UTC)):
             return []
         detach_sessions(worker_id)
-    runs = list(Run.objects.filter(lease_owner=worker_id, status=RunStatus.RUNNING))
-    for run in runs:
-        _end_lost_lease(run, worker_id, reason)
+    ended = _end_leases(Run.objects.filter(lease_owner=worker_id), reason)
     for run_id in Run.objects.filter(pinned_worker=worker_id).values_list("id", flat=True):
         Run.objects.filter(id=run_id, pinned_worker=worker_id).update(pinned_worker=None)
     # Slots of runs that ended while their worker died.
     Slot.objects.filter(worker_id=worker_id).update(run_id=None, workspace_id=None, worker_id=None)
-    return [run.id for run in runs]
+    return ended
 
 
 def end_stray_leases() -> list[str]:
@@ -99,20 +97,17 @@ def end_stray_leases() -> list[str]:
     A worker that was marked lost and has not noticed it yet may claim a run; nothing else would end
     that lease.
     """
-    leased = Run.objects.filter(status=RunStatus.RUNNING, lease_owner__isnull=False)
-    strays = list(leased.exclude(lease_owner__in=_live_workers()))
-    for run in strays:
-        _end_lost_lease(run, str(run.lease_owner), "the worker was marked lost before")
-    return [run.id for run in strays]
+    leased = Run.objects.filter(lease_owner__isnull=False)
+    strays = leased.exclude(lease_owner__in=_live_workers())
+    return _end_leases(strays, "the worker was marked lost before")
 
 
 def end_broken_lease(lease: Lease) -> None:
     """End the lease of a run whose end and whose failure could not be written, as that of a run
     that lost its worker: the third time the run fails.
     """
-    run = Run.objects.filter(id=lease.run.id, **lease.guard).first()
-    if run is not None:
-        _end_lost_lease(run, lease.worker_id, "the end of the run could not be written")
+    run = Run.objects.filter(id=lease.run.id, **lease.guard)
+    _end_leases(run, "the end of the run could not be written")
 
 
 def free_stale_slots() -> int:
@@ -130,6 +125,14 @@ def free_stale_slots() -> int:
 
 def _live_workers() -> QuerySet[Worker, Any]:
     return Worker.objects.filter(lost_at__isnull=True).values("id")
+
+
+def _end_leases(leased: QuerySet[Run], reason: str) -> list[str]:
+    """End the leases of running runs as lost; return the ids of the runs."""
+    runs = list(leased.filter(status=RunStatus.RUNNING))
+    for run in runs:
+        _end_lost_lease(run, str(run.lease_owner), reason)
+    return [run.id for run in runs]
 
 
 def _end_lost_lease(run: Run, worker_id: str, reason: str) -> None:

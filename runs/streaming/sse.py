@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from django.http import StreamingHttpResponse
 
 from decisions.foundation.errors import InvalidInput, Refused
 from decisions.foundation.infra.threads import in_thread
-from decisions.identity.principals import Principal, is_credential_active
+from decisions.identity.principals import Principal
 from runs.queries import runs
+from runs.streaming.credential_checks import is_still_active
 from runs.streaming.hub import get_hub
 from runs.streaming.subscriber import Subscriber, frames_of
 
 MEDIA_TYPE = "text/event-stream"
 PAGE = 500  # events per read
 KEEP_ALIVE_S = 15.0  # interval of comments, so that proxies keep an idle stream open
-CHECK_S = 10.0  # how old the check of a reader's token may be when a part is sent
 Page = tuple[dict[str, Any], int]  # {events, lastSeq, terminal}, and the seq where the log ends
 ReadPage = Callable[..., Page]  # with principal, run_id, after, limit
 log = logging.getLogger(__name__)
@@ -77,7 +74,7 @@ async def _lines(
             follow = _follow(read_page, first["lastSeq"], subscriber, has_end=read is None)
             async with aclosing(follow) as parts:
                 async for part in parts:
-                    if not await _credential_checks().is_active(principal):
+                    if not await is_still_active(principal):
                         return
                     yield part
     except Refused:
@@ -109,44 +106,6 @@ async def _follow(
             await subscriber.wait()
             if not subscriber.is_ready:
                 yield b": still there\n\n"
-
-
-class CredentialChecks:
-    """Checks whether the credentials of open streams are still valid: one query every CHECK_S for
-    all streams of a credential, because an event may go to a thousand of them at once.
-    """
-
-    def __init__(self) -> None:
-        self._checks: dict[tuple[str, str], tuple[float, asyncio.Task[bool]]] = {}
-
-    async def is_active(self, principal: Principal) -> bool:
-        """Return whether the token was neither revoked nor expired at most CHECK_S ago.
-
-        Raises:
-            Error: The database is unavailable.
-        """
-        key, now = (principal.id, principal.permission), time.monotonic()
-        checked_at, check = self._checks.get(key, (0.0, None))
-        has_failed = check is not None and check.done() and check.exception() is not None
-        if check is None or has_failed or now - checked_at >= CHECK_S:
-            self._forget_old(now)
-            check = asyncio.create_task(in_thread(is_credential_active, principal))
-            self._checks[key] = now, check
-        # A reader that leaves must not cancel the check for the others.
-        return await asyncio.shield(check)
-
-    def _forget_old(self, now: float) -> None:
-        """Forget the checks of credentials that may have no stream any more."""
-        self._checks = {
-            key: (at, check) for key, (at, check) in self._checks.items() if now - at < CHECK_S
-        }
-
-
-_checks: WeakKeyDictionary[asyncio.AbstractEventLoop, CredentialChecks] = WeakKeyDictionary()
-
-
-def _credential_checks() -> CredentialChecks:
-    return _checks.setdefault(asyncio.get_running_loop(), CredentialChecks())
 
 
 async def _next_page(read_page: ReadPage, after: int, subscriber: Subscriber) -> dict[str, Any]:

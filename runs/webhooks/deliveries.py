@@ -79,11 +79,16 @@ def claim_due_deliveries(*, limit: int, busy: Collection[str] = ()) -> list[Webh
 
 def _claim(row: WebhookDelivery, now: datetime) -> bool:
     same = WebhookDelivery.objects.filter(id=row.id, epoch=row.epoch, status=DeliveryStatus.PENDING)
+    if not same.update(
+        epoch=F("epoch") + 1,
+        attempts=F("attempts") + 1,
+        tried_at=now,
+        next_try_at=BEING_SENT,
+    ):
+        return False
     row.epoch += 1
     row.attempts += 1
-    return bool(
-        same.update(epoch=row.epoch, attempts=row.attempts, tried_at=now, next_try_at=BEING_SENT)
-    )
+    return True
 
 
 def release_lost(watch: ChangeWatch) -> int:

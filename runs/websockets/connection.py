@@ -31,7 +31,6 @@ from runs.websockets import conversation_frames
 
 AUTH_S = 10.0  # time for the first frame to arrive
 SEND_S = 30.0  # a client that does not read a frame for this long is disconnected
-CHECK_S = 15.0  # interval at which the token is checked again
 CREDENTIAL_ENDED = "the token was revoked or has expired"
 # Close codes: RFC 6455's, and 4000 + the HTTP status of the reason.
 GOING_AWAY, NO_BYTES, TOO_SLOW = 1001, 1003, 4408

@@ -7,7 +7,6 @@ when the client may not read the task, sends no credential, or does not read.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -21,13 +20,13 @@ from decisions.rest_base.drf import throttle_principal
 from runs.conversations import services
 from runs.conversations.errors import TaskNotFound
 from runs.conversations.selectors import list_task_events
+from runs.streaming import credential_checks
 from runs.streaming.hub import get_hub
 from runs.streaming.sse import PAGE
 from runs.streaming.subscriber import Subscriber
 from runs.websockets import conversation_frames
 from runs.websockets.browser_states import follow_browser
 from runs.websockets.connection import (
-    CHECK_S,
     CREDENTIAL_ENDED,
     GOING_AWAY,
     CloseSocket,
@@ -96,14 +95,12 @@ class ConversationSocket:
         await follow_browser(self._caller, self._task_id, send)
 
     async def _send_log(self, subscriber: Subscriber) -> None:
-        """Send every event after the client's seq; check every CHECK_S that its token is valid."""
-        subscriber.wake_every(CHECK_S / 2)
-        after, checked_at = self._after or 0, time.monotonic()
+        """Send every event after the client's seq, as long as its token is valid."""
+        subscriber.wake_every(credential_checks.CHECK_S / 2)
+        after = self._after or 0
         while not subscriber.is_closed:
-            if time.monotonic() - checked_at >= CHECK_S:
-                checked_at = time.monotonic()
-                if not await in_thread(is_credential_active, self._caller):
-                    raise CloseSocket(4401, CREDENTIAL_ENDED)
+            if not await credential_checks.is_still_active(self._caller):
+                raise CloseSocket(4401, CREDENTIAL_ENDED)
             if subscriber.is_behind:
                 page, log_seq = await in_thread(self._read_page, after)
                 after = await self._send_events(page["events"], after)

@@ -20,8 +20,8 @@ from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, is_credential_active
 from runs.conversations.selectors import is_taken_over
 from runs.live.no_page import no_page_reason
+from runs.streaming.credential_checks import is_still_active
 from runs.websockets.connection import (
-    CHECK_S,
     CREDENTIAL_ENDED,
     GOING_AWAY,
     CloseSocket,
@@ -117,16 +117,16 @@ class LivePageSocket:
 
     async def check(self) -> None:
         """Send why there is no page when no worker sends one; close when the token has ended."""
-        started_at = checked_at = time.monotonic()
+        started_at = time.monotonic()
         while True:
             await asyncio.sleep(1.0)
-            now = time.monotonic()
-            if now - max(started_at, self._subscription.received_at or 0.0) > PATIENCE_S:
+            if (
+                time.monotonic() - max(started_at, self._subscription.received_at or 0.0)
+                > PATIENCE_S
+            ):
                 await self._send_reason()
-            if now - checked_at > CHECK_S:
-                checked_at = now
-                if not await in_thread(is_credential_active, self._caller):
-                    raise CloseSocket(4401, CREDENTIAL_ENDED)
+            if not await is_still_active(self._caller):
+                raise CloseSocket(4401, CREDENTIAL_ENDED)
 
     async def _send_reason(self) -> None:
         reason = await in_thread(no_page_reason, self._socket.task_id)

@@ -18,8 +18,7 @@ from decisions.models import Token
 from mcp_server.http import access
 from mcp_server.tools import list_changes
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
-from runs.streaming import sse
-from runs.websockets import conversation
+from runs.streaming import credential_checks, sse
 from tests.contract.mcp_http_host import HEADERS, MODERN, MODERN_META, data_of
 from tests.support.rest.rest import bearer
 from tests.support.runs.task_socket import is_event, open_task_socket
@@ -51,9 +50,8 @@ def check_often(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (access, "CHECK_S"),
         (list_changes, "POLL_S"),
-        (sse, "CHECK_S"),
         (sse, "KEEP_ALIVE_S"),
-        (conversation, "CHECK_S"),
+        (credential_checks, "CHECK_S"),
     ):
         monkeypatch.setattr(module, name, 0.05)
 

@@ -21,6 +21,7 @@ from decisions.identity.principals import Principal, create_token
 from decisions.models import Token
 from runs.conversations.services import take_over_task
 from runs.live.channel import WORKERS_CHANNEL, viewers_channel
+from runs.streaming import credential_checks
 from runs.websockets import live as websockets_live
 from tests.support.rest.rest import json_of
 from tests.support.runs.task_socket import Frame, TaskSocket, open_task_socket
@@ -216,7 +217,7 @@ def test_a_viewer_whose_token_is_revoked_cannot_act(
 def test_a_viewer_whose_token_is_revoked_is_disconnected(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websockets_live, "CHECK_S", 0.0)
+    monkeypatch.setattr(credential_checks, "CHECK_S", 0.0)
     with open_live_page(web, make_task("say hi"), token=token) as task_socket:
         assert task_socket.request(PING)["type"] == "pong"
         Token.objects.update(revoked_at="2026-01-01T00:00:00Z")

@@ -23,7 +23,7 @@ from runs.conversations.log import append_events
 from runs.conversations.tickets import create_ticket, redeem_ticket
 from runs.lifecycle.changes import NewEvent
 from runs.models import TaskTicket
-from runs.streaming import sse
+from runs.streaming import credential_checks
 from runs.websockets import conversation
 from tests.support.rest.rest import json_of
 from tests.support.runs.concurrent_calls import at_once
@@ -55,7 +55,7 @@ def open_stream(
 def test_a_stream_ends_when_its_token_is_revoked(
     api: httpx.Client, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sse, "CHECK_S", 0.0)
+    monkeypatch.setattr(credential_checks, "CHECK_S", 0.0)
     task_id = make_task()
     add_events(task_id, 500)
     with open_stream(api, task_id) as response:
@@ -75,7 +75,7 @@ def test_the_streams_of_a_token_share_one_check_of_it(
         checked.append(principal.id)
         return True
 
-    monkeypatch.setattr(sse, "is_credential_active", count)
+    monkeypatch.setattr(credential_checks, "is_credential_active", count)
     task_id = make_task()
     with ExitStack() as stack:
         streams = [read_seqs(stack.enter_context(open_stream(api, task_id))) for _ in range(3)]
@@ -89,7 +89,7 @@ def test_the_streams_of_a_token_share_one_check_of_it(
 def test_a_busy_connection_ends_when_its_token_is_revoked(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversation, "CHECK_S", 0.01)
+    monkeypatch.setattr(credential_checks, "CHECK_S", 0.01)
     task_id = make_task()
     add_events(task_id, 10_000)
     with open_task_socket(web, task_id, token=token, query="?after=0") as task_socket:

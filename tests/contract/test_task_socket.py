@@ -19,7 +19,8 @@ from decisions.models import AuditEntry, Token
 from runs.api.schemas import tasks as schemas
 from runs.conversations.services import create_task
 from runs.models import Run, Task, TaskMessage, TaskTicket
-from runs.websockets import connection, conversation
+from runs.streaming import credential_checks
+from runs.websockets import connection
 from runs.worker.worker import WorkerProcess
 from tests.support.rest.rest import bearer, json_of
 from tests.support.runs.task_socket import TaskSocket, is_event, open_task_socket
@@ -187,13 +188,15 @@ def test_a_revoked_token_cannot_send_and_is_disconnected(
     web: str, token: str, make_task: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task_id = make_task()
-    with open_task_socket(web, task_id, token=token) as task_socket:
-        receive_snapshot(task_socket)
-        Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
-        assert task_socket.send_message("say hi")["error"]["errorCode"] == "UNAUTHENTICATED"
+    with monkeypatch.context() as between_checks:
+        between_checks.setattr(credential_checks, "is_credential_active", lambda _: True)
+        with open_task_socket(web, task_id, token=token) as task_socket:
+            receive_snapshot(task_socket)
+            Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
+            assert task_socket.send_message("say hi")["error"]["errorCode"] == "UNAUTHENTICATED"
     assert not Run.objects.exists()
     Token.objects.update(revoked_at=None)
-    monkeypatch.setattr(conversation, "CHECK_S", 0.05)
+    monkeypatch.setattr(credential_checks, "CHECK_S", 0.05)
     with open_task_socket(web, task_id, token=token) as task_socket:
         receive_snapshot(task_socket)
         Token.objects.update(revoked_at="2026-01-01T00:00:00Z")
