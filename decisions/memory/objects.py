@@ -6,7 +6,6 @@ Writes of one user are serialized by a lock on the user's row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,12 +13,7 @@ import orjson
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.authorize import (
-    ToolCallRequest,
-    admit_call,
-    tool_call_request,
-    use_approval,
-)
+from decisions.authorization.authorize import admit_call, tool_call_request, use_approval
 from decisions.foundation.errors import IdempotencyConflict, InvalidInput, VersionConflict
 from decisions.foundation.validation.json_output import json_digest
 from decisions.identity.principals import Principal
@@ -31,22 +25,6 @@ KEY_LIFETIME = timedelta(hours=24)
 MAX_PAYLOAD = 256 * 1024  # bytes of JSON
 SHELL_NAME = "shell"
 _ABOUT_THE_CALL = {"user_id", "idempotency_key", "if_match"}
-
-
-@dataclass(frozen=True, slots=True)
-class _ObjectWrite:
-    """The content of a version to be written."""
-
-    owner: Owner
-    object_type: ObjectType
-    name: str
-    payload: Mapping[str, Any]
-    confidence: str
-    validity: str
-    key: str | None
-    digest: str
-    if_match: str | None
-    by: str
 
 
 def put_shell(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,10 +42,8 @@ def put_shell(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any
         IdempotencyConflict: The key was used for another call within 24 hours.
         PolicyDenied, ConfirmationRequired, Conflict: As `authorize.admit_call` and `use_approval`.
     """
-    writing = _checked(principal, ObjectType.SHELL, SHELL_NAME, shell_payload, call)
-    return _put(
-        writing, tool_call_request(principal, "continuity_put_shell", call, key=writing.key or "")
-    )
+    about = ObjectType.SHELL, SHELL_NAME
+    return _put(principal, call, "continuity_put_shell", about, shell_payload)
 
 
 def put_success_path(*, principal: Principal, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,9 +59,8 @@ def put_success_path(*, principal: Principal, call: Mapping[str, Any]) -> dict[s
     name = str(call["name"]).strip()
     if not name:
         raise InvalidInput("name: it is blank.")
-    writing = _checked(principal, ObjectType.SUCCESS_PATH, name, path_payload, call)
-    use = tool_call_request(principal, "continuity_put_success_path", call, key=writing.key or "")
-    return _put(writing, use)
+    about = ObjectType.SUCCESS_PATH, name
+    return _put(principal, call, "continuity_put_success_path", about, path_payload)
 
 
 def list_objects(
@@ -160,109 +135,96 @@ def item_of(version: ObjectVersion) -> dict[str, Any]:
     }
 
 
-def _checked(
+def _put(
     principal: Principal,
-    object_type: ObjectType,
-    name: str,
-    payload_of: Callable[[Mapping[str, Any]], dict[str, Any]],
     call: Mapping[str, Any],
-) -> _ObjectWrite:
+    tool: str,
+    about: tuple[ObjectType, str],
+    payload_of: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> dict[str, Any]:
     owner = owner_of(principal, call["user_id"], scope="continuity:write")
+    draft = _draft(owner, call, about, payload_of)
+    draft.written_by = principal.id
+    version = _written_before(draft)
+    if version is None:  # a repeated call needs no second confirmation
+        use = tool_call_request(principal, tool, call, key=draft.idempotency_key or "")
+        approval = admit_call(use)
+        with transaction.atomic():
+            owner.lock()
+            version = _written_before(draft)
+            if version is None:
+                use_approval(approval)
+                version = _write(owner, draft, call.get("if_match"))
+    return {"ok": True, "item": item_of(version)}
+
+
+def _draft(
+    owner: Owner,
+    call: Mapping[str, Any],
+    about: tuple[ObjectType, str],
+    payload_of: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> ObjectVersion:
+    """Return the unsaved version that a call writes, of an unsaved object of this type and name."""
     key = call.get("idempotency_key")
     if key is not None and not key.strip():
         raise InvalidInput("idempotency_key: it is blank; leave it out, or give one.")
     payload = payload_of(call)
     if len(orjson.dumps(payload)) > MAX_PAYLOAD:
         raise InvalidInput(f"The object has more than {MAX_PAYLOAD} bytes of JSON.")
-    return _ObjectWrite(
-        owner,
-        object_type,
-        name,
-        payload,
-        call["confidence"],
-        call["validity"],
-        key,
-        _digest_of(call),
-        call.get("if_match"),
-        principal.id,
+    content = {name: value for name, value in call.items() if name not in _ABOUT_THE_CALL}
+    object_type, name = about
+    return ObjectVersion(
+        object=UserObject(**owner.columns, object_type=object_type, name=name),
+        version=1,
+        is_current=True,
+        payload=payload,
+        confidence=call["confidence"],
+        validity=call["validity"],
+        idempotency_key=key,
+        call_digest=json_digest(content).hex(),
     )
 
 
-def _put(writing: _ObjectWrite, use: ToolCallRequest) -> dict[str, Any]:
-    version = _written_before(writing)
-    if version is None:  # a repeated call needs no second confirmation
-        approval = admit_call(use)
-        with transaction.atomic():
-            writing.owner.lock()
-            version = _written_before(writing)
-            if version is None:
-                use_approval(approval)
-                version = _write(writing)
-    return {"ok": True, "item": item_of(version)}
-
-
-def _digest_of(call: Mapping[str, Any]) -> str:
-    content = {name: value for name, value in call.items() if name not in _ABOUT_THE_CALL}
-    return json_digest(content).hex()
-
-
-def _written_before(writing: _ObjectWrite) -> ObjectVersion | None:
+def _written_before(draft: ObjectVersion) -> ObjectVersion | None:
     """Return the version that the same key wrote in the last 24 hours."""
-    if writing.key is None:
+    if draft.idempotency_key is None:
         return None
     found = (
         ObjectVersion.objects.select_related("object")
         .filter(
-            idempotency_key=writing.key,
+            idempotency_key=draft.idempotency_key,
             created_at__gt=datetime.now(UTC) - KEY_LIFETIME,
-            object__workspace_id=writing.owner.workspace_id,
-            object__user_id=writing.owner.user_id,
-            object__object_type=writing.object_type,
+            object__workspace_id=draft.object.workspace_id,
+            object__user_id=draft.object.user_id,
+            object__object_type=draft.object.object_type,
         )
         .order_by("-id")
         .first()
     )
-    if found is not None and found.call_digest != writing.digest:
+    if found is not None and found.call_digest != draft.call_digest:
         raise IdempotencyConflict("This idempotency_key was used for another object.")
     return found
 
 
-def _write(writing: _ObjectWrite) -> ObjectVersion:
-    owner, now = writing.owner, datetime.now(UTC)
-    current = current_versions(owner, writing.object_type).filter(object__name=writing.name).first()
-    _check_version(writing.if_match, current)
+def _write(owner: Owner, draft: ObjectVersion, if_match: str | None) -> ObjectVersion:
+    """Save a draft: with its object, or as the next version of the one that has its name."""
+    about = draft.object
+    current = current_versions(owner, about.object_type).filter(object__name=about.name).first()
+    _check_version(if_match, current)
+    draft.created_at = now = datetime.now(UTC)
     if current is None:
-        about, number = _new_object(writing, now), 1
+        about.created_at = about.updated_at = now
+        about.save(force_insert=True)
     else:
-        about, number = current.object, current.version + 1
+        draft.object, draft.version = current.object, current.version + 1
         ObjectVersion.objects.filter(pk=current.pk).update(is_current=False)
-        UserObject.objects.filter(pk=about.pk).update(updated_at=now)
-    version = ObjectVersion.objects.create(
-        object=about,
-        version=number,
-        is_current=True,
-        payload=dict(writing.payload),
-        confidence=writing.confidence,
-        validity=writing.validity,
-        written_by=writing.by,
-        idempotency_key=writing.key,
-        call_digest=writing.digest,
-        created_at=now,
-    )
-    details = {"type": str(writing.object_type), "userId": owner.user_id, "version": number}
+        UserObject.objects.filter(pk=current.object_id).update(updated_at=now)
+    draft.save(force_insert=True)
+    details = {"type": str(about.object_type), "userId": owner.user_id, "version": draft.version}
     scope = owner.tenant_id, owner.workspace_id
-    record(AuditEvent("object.written", writing.by, "userobject", about.id, *scope, details))
-    return version
-
-
-def _new_object(writing: _ObjectWrite, now: datetime) -> UserObject:
-    return UserObject.objects.create(
-        **writing.owner.columns,
-        object_type=writing.object_type,
-        name=writing.name,
-        created_at=now,
-        updated_at=now,
-    )
+    by, object_id = draft.written_by, draft.object.id
+    record(AuditEvent("object.written", by, "userobject", object_id, *scope, details))
+    return draft
 
 
 def _check_version(if_match: str | None, current: ObjectVersion | None) -> None:
