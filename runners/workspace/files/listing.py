@@ -25,14 +25,6 @@ class Entry(NamedTuple):
     name: str
     folder: bool
 
-    def is_dir(self) -> bool:
-        """Return whether it is a folder."""
-        return self.folder
-
-    def is_file(self) -> bool:
-        """Return whether it is a regular file."""
-        return not self.folder
-
 
 class Found(NamedTuple):
     """Paths relative to the folder that was walked, unordered."""

@@ -210,7 +210,7 @@ def test_what_is_found_below_a_folder_has_nothing_forbidden(sandbox: Sandbox, ro
     found = sandbox.find(".")
     assert sorted(found.files) == ["B/y", "b-a/x", "b.txt", "b/c/d.txt"]
     assert sorted(found.folders) == ["B", "b", "b-a", "b/c"]
-    assert [(e.name, e.is_dir()) for e in sandbox.list_dir("b")] == [("c", True)]
+    assert sandbox.list_dir("b") == [("c", True)]
     with pytest.raises(PathDenied):
         sandbox.list_dir("link")
 
