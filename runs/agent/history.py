@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from django.db.models import Q
 
 from runs.models import MessageRole, Run, Task, TaskMessage, TaskStatus
+from runs.steps import HistoryMessage
 
 MAX_MESSAGES = 100  # of the task before the run's own that an agent reads
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryMessage:
-    """An earlier message of the task; role is user, assistant or tool."""
-
-    role: str
-    content: str
 
 
 def messages_before(*, task_id: str, run_id: str) -> Sequence[HistoryMessage]:

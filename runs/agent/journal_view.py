@@ -1,4 +1,4 @@
-"""What the agent's loop needs of a run: its journal of steps, and the context of a step.
+"""What the agent's loop reads in the journal of its run.
 
 Output keys of the steps, besides those that the model gets: `timesGivenBack`, how many takeovers of
 the page had ended when the step read it; `today`, in the first turn, the date at submit.
@@ -6,99 +6,17 @@ the page had ended when the step read it; `today`, in the first turn, the date a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from runners.actions.catalogue import TASK_START
-from runners.invocation.fallback import RemoteCall
-from runners.tools.base import Effect, ToolResult
-from runs.agent.history import HistoryMessage
-from runs.models import Run
+from runs.steps import StepView
 
-Value = TypeVar("Value")
 TURN, CALL, PAGE, SUMMARY = "turn", "call", "page", "summary"  # the kinds of steps
 OPENING = 0  # the turn of the steps before the model's first one, which open startUrl
 TAKEOVERS_ENDED = "timesGivenBack"
 TODAY = "today"
-
-
-class JournalEntry(Protocol):
-    """A step in the journal (`runs.task_templates.base.StepView` is one)."""
-
-    @property
-    def input(self) -> Mapping[str, Any]:
-        """The planned input."""
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether the step ended without an error."""
-
-    @property
-    def output(self) -> Mapping[str, Any] | None:
-        """The output, once the step ended."""
-
-    @property
-    def error(self) -> Mapping[str, Any] | None:
-        """The error of a failed step."""
-
-
-Journal = Sequence[JournalEntry]
-
-
-@dataclass(frozen=True, slots=True)
-class NextStep:
-    """The step to append to the run."""
-
-    name: str
-    input: Mapping[str, Any]
-    effect: Effect = Effect.READ
-
-
-class AgentContext(Protocol):
-    """The part of `runs.task_templates.base.StepContext` that the agent uses; documented there."""
-
-    @property
-    def is_resumed(self) -> bool:
-        """Whether the step was suspended for a person and now runs again."""
-
-    @property
-    def attempt_number(self) -> int:
-        """The number of this attempt; 1 is the first."""
-
-    def attempt(
-        self,
-        tool: str,
-        args: Mapping[str, Any],
-        *,
-        target_id: str | None = None,
-        timeout_ms: int | None = None,
-        remote: RemoteCall | None = None,
-    ) -> Awaitable[ToolResult]:
-        """Authorize and call a tool; with `remote`, on a runner. Return its result or failure."""
-
-    def query_run(self, query: Callable[[Run], Value]) -> Awaitable[Value]:
-        """Run a database query about the run in a thread, and return its value."""
-
-    def emit(self, type_: str, data: Mapping[str, Any]) -> None:
-        """Write an event to the run's log."""
-
-    def message_history(self) -> Awaitable[Sequence[HistoryMessage]]:
-        """Return the messages of the run's task before its own."""
-
-    def check_lease(self) -> Awaitable[None]:
-        """Return if the run was not canceled; else stop the run on this worker."""
-
-    def ask_user(self, question: str, suggestions: Sequence[str] = ()) -> str | None:
-        """Ask the user; None if there was no answer in time."""
-
-    def store_output(self, output: Any) -> Awaitable[str]:
-        """Store an output whole as an artifact; return its artifactId."""
-
-    def read_stored_chunk(
-        self, artifact_id: str, *, offset: int, limit: int
-    ) -> Awaitable[dict[str, Any]]:
-        """Return a chunk of one of the run's artifacts, or {error}."""
+Journal = Sequence[StepView]
 
 
 def opens_start_url(inputs: Mapping[str, Any]) -> bool:
@@ -106,12 +24,12 @@ def opens_start_url(inputs: Mapping[str, Any]) -> bool:
     return bool(inputs.get("startUrl")) and TASK_START.name in inputs.get("tools", ())
 
 
-def turns_of(journal: Journal) -> list[JournalEntry]:
+def turns_of(journal: Journal) -> list[StepView]:
     """Return the model's turns, in order."""
     return [entry for entry in journal if entry.input["kind"] == TURN]
 
 
-def calls_since(journal: Journal, turn: int) -> dict[str, JournalEntry]:
+def calls_since(journal: Journal, turn: int) -> dict[str, StepView]:
     """Return the calls that a turn requested and that were made, by tool call id."""
     return {
         str(entry.input["toolCallId"]): entry
@@ -141,12 +59,12 @@ def today_in(journal: Journal) -> str:
     return next((str(turn.output.get(TODAY, "")) for turn in turns_of(journal) if turn.output), "")
 
 
-def pages_of(journal: Journal, turn: int) -> dict[str, JournalEntry]:
+def pages_of(journal: Journal, turn: int) -> dict[str, StepView]:
     """Return the steps that read the page after calls of a turn, by the id of the call.
 
     A step of an earlier version has no such id; it follows the last call of its turn.
     """
-    last_call, pages = "", dict[str, JournalEntry]()
+    last_call, pages = "", dict[str, StepView]()
     for entry in journal:
         if entry.input.get("turn") != turn:
             continue

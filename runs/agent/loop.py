@@ -49,10 +49,7 @@ from runs.agent.journal_view import (
     TAKEOVERS_ENDED,
     TODAY,
     TURN,
-    AgentContext,
     Journal,
-    JournalEntry,
-    NextStep,
     calls_since,
     opens_start_url,
     pages_of,
@@ -84,12 +81,13 @@ from runs.agent.tools import (
     tool_specs,
 )
 from runs.models import Run
+from runs.steps import StepContext, StepPlan, StepView
 
 OPENING_CALL = "open_start_url"  # the id of the call that the run itself makes
 MAX_STEPS = 30  # turns of the model; the default of the input maxSteps
 
 
-def first_step(inputs: Mapping[str, Any]) -> NextStep:
+def first_step(inputs: Mapping[str, Any]) -> StepPlan:
     """Return the first step of an agent run: the call that opens startUrl, or the first turn.
 
     During a rolling upgrade it is always a turn: older workers cannot go on after such a call.
@@ -100,7 +98,7 @@ def first_step(inputs: Mapping[str, Any]) -> NextStep:
     return _turn(1, inputs)
 
 
-def next_step(inputs: Mapping[str, Any], journal: Journal) -> NextStep | None:
+def next_step(inputs: Mapping[str, Any], journal: Journal) -> StepPlan | None:
     """Return the next step, or None if the run has ended."""
     turns = turns_of(journal)
     last = turns[-1] if turns else None
@@ -122,8 +120,8 @@ def next_step(inputs: Mapping[str, Any], journal: Journal) -> NextStep | None:
 
 
 def _after_calls(
-    last: JournalEntry | None, journal: Journal, inputs: Mapping[str, Any]
-) -> NextStep | None:
+    last: StepView | None, journal: Journal, inputs: Mapping[str, Any]
+) -> StepPlan | None:
     """Return the step after a turn's calls; `last` is None if they opened startUrl."""
     if last is None:
         return _turn(1, inputs)
@@ -131,12 +129,12 @@ def _after_calls(
     return following if following is None else summary_step(journal) or following
 
 
-def _page(page: tuple[int, str], turn: int) -> NextStep:
+def _page(page: tuple[int, str], turn: int) -> StepPlan:
     tab_id, call_id = page
-    return NextStep("page", {"kind": PAGE, "turn": turn, "tabId": tab_id, "after": call_id})
+    return StepPlan("page", {"kind": PAGE, "turn": turn, "tabId": tab_id, "after": call_id})
 
 
-def _next_turn(last: JournalEntry, journal: Journal, inputs: Mapping[str, Any]) -> NextStep | None:
+def _next_turn(last: StepView, journal: Journal, inputs: Mapping[str, Any]) -> StepPlan | None:
     turns, reply = turns_of(journal), last.output or {}
     completion = reply.get("completion")
     if reply["stop"] == "refusal" or is_budget_exhausted(usage_of(journal)):
@@ -151,7 +149,7 @@ def _next_turn(last: JournalEntry, journal: Journal, inputs: Mapping[str, Any]) 
     return _turn(len(turns) + 1, inputs, repairs=repairs)
 
 
-def _turn(number: int, inputs: Mapping[str, Any], *, repairs: int = 0) -> NextStep:
+def _turn(number: int, inputs: Mapping[str, Any], *, repairs: int = 0) -> StepPlan:
     """Return a turn; `repairs` is its number since an answer that did not fit the schema."""
     step_input: dict[str, Any] = {"kind": TURN, "turn": number}
     is_last = number >= inputs.get("maxSteps", MAX_STEPS)
@@ -161,7 +159,7 @@ def _turn(number: int, inputs: Mapping[str, Any], *, repairs: int = 0) -> NextSt
             step_input["completes"] = True
     elif is_last:
         step_input["last"] = True
-    return NextStep(f"turn {number}", step_input)
+    return StepPlan(f"turn {number}", step_input)
 
 
 def _has_to_complete(step: Mapping[str, Any]) -> bool:
@@ -169,7 +167,7 @@ def _has_to_complete(step: Mapping[str, Any]) -> bool:
     return bool(step.get("last") or step.get("completes"))
 
 
-def _call(call: Mapping[str, Any], turn: int) -> NextStep:
+def _call(call: Mapping[str, Any], turn: int) -> StepPlan:
     step_input = {
         "kind": CALL,
         "turn": turn,
@@ -179,16 +177,16 @@ def _call(call: Mapping[str, Any], turn: int) -> NextStep:
     }
     if (there := call.get("elsewhere")) is not None:
         step_input |= {"args": runner_arguments(call), "elsewhere": there}
-        return NextStep(there["tool"], step_input, Effect.ONCE)
+        return StepPlan(there["tool"], step_input, Effect.ONCE)
     tool = get_tool(call["name"]) if call["name"] not in AGENT_TOOLS else None
-    return NextStep(call["name"], step_input, tool.effect if tool is not None else Effect.READ)
+    return StepPlan(call["name"], step_input, tool.effect if tool is not None else Effect.READ)
 
 
 # --- a turn of the model ----------------------------------------------------------------------
 
 
 async def do_turn(
-    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: StepContext
 ) -> dict[str, Any]:
     """Send the messages to the model, and return {content, calls, stop, usage, completion?}.
 
@@ -250,7 +248,7 @@ def _offered(
 
 
 async def summarize(
-    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: StepContext
 ) -> dict[str, Any]:
     """Let the model summarize its oldest turns; return {summary, upTo, usage}.
 
@@ -268,7 +266,7 @@ async def summarize(
 
 
 async def _stream_reply(
-    messages: list[Message], tools: list[ToolSpec], ctx: AgentContext, *, only_tool: str
+    messages: list[Message], tools: list[ToolSpec], ctx: StepContext, *, only_tool: str
 ) -> tuple[list[LlmCall], Done]:
     # Imported here: a process that runs no agent loads no model library.
     from runners.llm.gateway import get_gateway
@@ -293,7 +291,7 @@ async def _stream_reply(
 
 
 async def _completion(
-    reply: Mapping[str, Any], schema: ForeignSchema | None, ctx: AgentContext
+    reply: Mapping[str, Any], schema: ForeignSchema | None, ctx: StepContext
 ) -> dict[str, Any]:
     """Return {completion}, the verified answer of a turn, or {} if the turn gives no answer."""
     calls, answer, output = reply["calls"], reply["content"], None
@@ -325,7 +323,7 @@ async def _completion(
 
 
 async def do_call(
-    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: StepContext
 ) -> dict[str, Any]:
     """Make a call, and return its result for the model: {ok, result | error, …} (S1 §5).
 
@@ -345,7 +343,7 @@ async def do_call(
 
 
 async def _output_of(
-    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: StepContext
 ) -> dict[str, Any]:
     if step["tool"] == ASK:
         answer = ctx.ask_user(step["args"]["question"], suggestions_of(step["args"]))
@@ -356,7 +354,7 @@ async def _output_of(
 
 
 async def read_page_state(
-    step: Mapping[str, Any], journal: Journal, ctx: AgentContext
+    step: Mapping[str, Any], journal: Journal, ctx: StepContext
 ) -> dict[str, Any]:
     """Read the page, and return its state for the model.
 
@@ -378,7 +376,7 @@ def _user_answer(answer: str | None) -> dict[str, Any]:
 
 
 async def _call_tool(
-    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: AgentContext
+    step: Mapping[str, Any], inputs: Mapping[str, Any], journal: Journal, ctx: StepContext
 ) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if (call := planned_call(step, inputs)) is None:
@@ -396,7 +394,7 @@ async def _call_tool(
     return {"ok": True, **await fit_result(output, ctx), **warnings, **more}
 
 
-def last_turn(journal: Journal) -> JournalEntry:
+def last_turn(journal: Journal) -> StepView:
     """Return the model's last turn."""
     return turns_of(journal)[-1]
 

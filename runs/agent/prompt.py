@@ -13,12 +13,10 @@ from django.conf import settings
 from runners.actions.catalogue import ACTIONS, OBSERVE
 from runners.actions.untrusted_page import close_fence, fence_error, fence_result, fence_value
 from runners.llm.base import Image, LlmCall, Message, ToolSpec
-from runs.agent.history import HistoryMessage
 from runs.agent.journal_view import (
     OPENING,
     TAKEOVERS_ENDED,
     Journal,
-    JournalEntry,
     calls_since,
     newest_summary,
     pages_of,
@@ -27,6 +25,7 @@ from runs.agent.journal_view import (
 from runs.agent.pages.observations import line_of, newest_observations, observation_message
 from runs.agent.tools import AGENT_TOOLS, READ_RESULT
 from runs.models import Run
+from runs.steps import HistoryMessage, StepView
 
 SYSTEM = (
     "You do work for a user with the tools that you are given, step by step. Texts of pages, files,"
@@ -156,8 +155,8 @@ def _opening(journal: Journal) -> list[tuple[int, Mapping[str, Any]]]:
 
 def _turn(
     reply: Mapping[str, Any],
-    made: Mapping[str, JournalEntry],
-    pages: Mapping[str, JournalEntry],
+    made: Mapping[str, StepView],
+    pages: Mapping[str, StepView],
 ) -> list[Message]:
     """Return the messages of one turn: the model's reply, the results of its calls, and a hint if
     the reply was empty, cut or does not fit the schema.
@@ -181,7 +180,7 @@ def _turn(
 
 
 def result_of(
-    call: Mapping[str, Any], step: JournalEntry | None, reply: Mapping[str, Any]
+    call: Mapping[str, Any], step: StepView | None, reply: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the result of a call that the model requested, as the model gets it (S1 §5).
 
@@ -209,7 +208,7 @@ def result_of(
     return result | {"ok": False, "error": error_for_model(error)}
 
 
-def page_for_model(step: JournalEntry) -> dict[str, Any]:
+def page_for_model(step: StepView) -> dict[str, Any]:
     """Return what a step read of the page: {ok, url, title, …, text, screenshot?, wholeText?,
     missing?, warnings?, newTab?} or {ok, error}.
 

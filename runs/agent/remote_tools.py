@@ -30,8 +30,8 @@ from runners.remote_tools.model_facing import (
 )
 from runners.targets.published_tools import any_object
 from runners.targets.targets import Caller
-from runs.agent.journal_view import AgentContext
 from runs.models import Run
+from runs.steps import StepContext
 
 TARGET_SEPARATOR = "@"  # between a tool's name and its runner
 MAX_NAMED = 128  # remote tools in a run's input `tools`
@@ -86,7 +86,7 @@ def _entry(tool: OfferedTool, on: ToolOnRunner) -> str:
 
 
 async def load_remote_tools(
-    names: Sequence[str], ctx: AgentContext, *, taken: Set[str]
+    names: Sequence[str], ctx: StepContext, *, taken: Set[str]
 ) -> dict[str, ModelFacingTool]:
     """Return the remote tools among a run's `tools` by wire name, as they are offered now.
 

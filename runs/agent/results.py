@@ -7,16 +7,16 @@ from typing import Any
 
 import orjson
 
-from runs.agent.journal_view import AgentContext
 from runs.agent.prompt import error_for_model, result_bytes
 from runs.agent.tools import READ_RESULT
+from runs.steps import StepContext
 
 PREVIEW_CHARACTERS = 4000
 
 
 async def fit_result(
     output: Any,
-    ctx: AgentContext,
+    ctx: StepContext,
     *,
     keeps: Sequence[str] = ("screenshot", "tabId"),
     at_most: int | None = None,
@@ -39,7 +39,7 @@ async def fit_result(
     return {"result": {**kept, "preview": preview}, **artifact, "truncated": True, "note": note}
 
 
-async def read_more(args: Mapping[str, Any], ctx: AgentContext) -> dict[str, Any]:
+async def read_more(args: Mapping[str, Any], ctx: StepContext) -> dict[str, Any]:
     """Return the result of a `read_result` call: a chunk of a stored result."""
     artifact_id, offset = args["artifactId"], args.get("offset", 0)
     chunk = await ctx.read_stored_chunk(artifact_id, offset=offset, limit=result_bytes())

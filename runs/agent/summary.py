@@ -19,13 +19,8 @@ from decisions.foundation.validation.storable import storable_text
 from runners.llm.base import Done, Message, ToolSpec
 from runners.metrics import model_turn
 from runs.agent.budget import counts_of
-from runs.agent.journal_view import (
-    SUMMARY,
-    AgentContext,
-    Journal,
-    NextStep,
-    turns_of,
-)
+from runs.agent.journal_view import SUMMARY, Journal, turns_of
+from runs.steps import StepContext, StepPlan
 
 KEPT_TURNS = 4  # the newest turns, which no summary stands for
 MIN_TURNS = 4  # that a summary adds to the one before
@@ -38,7 +33,7 @@ REQUEST = (
 )
 
 
-def summary_step(journal: Journal) -> NextStep | None:
+def summary_step(journal: Journal) -> StepPlan | None:
     """Return the step that summarizes old turns before the next turn, or None if there is room.
 
     A summary that failed or was empty is not requested again until MIN_TURNS later. During a
@@ -58,11 +53,11 @@ def summary_step(journal: Journal) -> NextStep | None:
         return None
     if context["bytes"] + added <= context["limit"] * FULL_SHARE:
         return None
-    return NextStep("summary", {"kind": SUMMARY, "turn": number, "upTo": up_to})
+    return StepPlan("summary", {"kind": SUMMARY, "turn": number, "upTo": up_to})
 
 
 async def do_summary(
-    step: Mapping[str, Any], messages: list[Message], tools: list[ToolSpec], ctx: AgentContext
+    step: Mapping[str, Any], messages: list[Message], tools: list[ToolSpec], ctx: StepContext
 ) -> dict[str, Any]:
     """Request the summary, and return {summary, upTo, usage}.
 

@@ -11,12 +11,13 @@ import orjson
 from artifacts.chunks import read_chunk_of_run
 from decisions.foundation.errors import Refused
 from runners.tools.base import ToolResult
-from runs.agent.history import HistoryMessage, messages_before
+from runs.agent.history import messages_before
 from runs.calls.attempt import StepAttempt, Value
 from runs.calls.step_call import call_from_step
 from runs.journal.interruptions import CallFailed, NeedsAnswer
 from runs.lifecycle.lease import require_lease
 from runs.models import ANSWER, Run
+from runs.steps import HistoryMessage
 from runs.task_templates.base import StepView
 
 

@@ -15,7 +15,8 @@ import orjson
 from runners.actions.catalogue import CLOSE_TAB, OBSERVE, TASK_START, TASK_STOP
 from runners.actions.untrusted_page import fence_page, split_result
 from runners.llm.base import Image, Message
-from runs.agent.journal_view import CALL, PAGE, Journal, JournalEntry
+from runs.agent.journal_view import CALL, PAGE, Journal
+from runs.steps import StepView
 
 SHOWN_TABS = 5  # at most: those that were observed last
 SHARE = 3  # the part of the messages that several observations may take is a third
@@ -99,7 +100,7 @@ def _whole(observation: Observation) -> str:
     return f"{whole}\n{cut['left']} left: browser_observe with from: {cut['next']}"
 
 
-def _closed_by(entry: JournalEntry, tabs: Iterable[int]) -> list[int]:
+def _closed_by(entry: StepView, tabs: Iterable[int]) -> list[int]:
     """Return the tabs that a step closed or found closed."""
     output = entry.output or {}
     if entry.input["kind"] == PAGE:
@@ -117,12 +118,12 @@ def _closed_by(entry: JournalEntry, tabs: Iterable[int]) -> list[int]:
     return list(tabs) if is_start or tool == TASK_STOP.name else []
 
 
-def _only_reads(entry: JournalEntry) -> bool:
+def _only_reads(entry: StepView) -> bool:
     """Return whether an entry is a call of the model that observes: the page is as it was."""
     return bool(entry.input["kind"] == CALL)
 
 
-def _observation_of(entry: JournalEntry) -> Observation | None:
+def _observation_of(entry: StepView) -> Observation | None:
     output = entry.output or {}
     if entry.input["kind"] == PAGE and "observation" in output:
         tab = output.get("newTab", entry.input)["tabId"]

@@ -16,14 +16,13 @@ from runs.agent.history import count_ended_takeovers, count_takeovers
 from runs.agent.journal_view import (
     PAGE,
     TAKEOVERS_ENDED,
-    AgentContext,
     Journal,
-    JournalEntry,
     calls_since,
     known_takeovers_ended,
     pages_of,
 )
 from runs.agent.pages.pictures import take_picture
+from runs.steps import StepContext, StepView
 
 HELD_UP = "heldUp"  # in a call's output: its step was suspended, so the page may have changed
 PERSON_HAD_PAGE = {
@@ -69,7 +68,7 @@ def _open_tab(journal: Journal) -> int | None:
     return tab
 
 
-def _tab_changed_by(call: JournalEntry, output: Mapping[str, Any]) -> int | None:
+def _tab_changed_by(call: StepView, output: Mapping[str, Any]) -> int | None:
     """Return the tab whose page a call may have changed, or None."""
     if "newTab" in output:
         return int(output["newTab"]["tabId"])
@@ -82,20 +81,20 @@ def _tab_changed_by(call: JournalEntry, output: Mapping[str, Any]) -> int | None
     return _tab_of(call, output)
 
 
-def _tab_of(call: JournalEntry, output: Mapping[str, Any]) -> int | None:
+def _tab_of(call: StepView, output: Mapping[str, Any]) -> int | None:
     result = output.get("result")
     found = result.get("tabId") if isinstance(result, Mapping) else None
     tab = call.input["args"].get("tabId") if found is None else found
     return tab if isinstance(tab, int) and call.input["tool"] in ACTIONS else None
 
 
-def _has_unknown_effect(action: JournalEntry, output: Mapping[str, Any]) -> bool:
+def _has_unknown_effect(action: StepView, output: Mapping[str, Any]) -> bool:
     error = output.get("error") or action.error or {}
     return not action.succeeded or (error.get("details") or {}).get("effect") == "unknown"
 
 
 async def perform_action(
-    step: Mapping[str, Any], journal: Journal, ctx: AgentContext
+    step: Mapping[str, Any], journal: Journal, ctx: StepContext
 ) -> tuple[ToolResult, dict[str, Any]]:
     """Perform a browser action, and open a new tab if the task's tab was closed.
 
@@ -114,7 +113,7 @@ async def perform_action(
     return result, fields | ({"newTab": opened.output} if opened.ok else {})
 
 
-async def held_up_mark(journal: Journal, ctx: AgentContext) -> dict[str, Any]:
+async def held_up_mark(journal: Journal, ctx: StepContext) -> dict[str, Any]:
     """Return {heldUp} for a call that is no browser action, if its step was suspended and a person
     took over the page since it was last read for the model; else {}.
     """
@@ -124,7 +123,7 @@ async def held_up_mark(journal: Journal, ctx: AgentContext) -> dict[str, Any]:
     return {HELD_UP: True} if takeovers > known_takeovers_ended(journal) else {}
 
 
-async def read_tab(step: Mapping[str, Any], journal: Journal, ctx: AgentContext) -> dict[str, Any]:
+async def read_tab(step: Mapping[str, Any], journal: Journal, ctx: StepContext) -> dict[str, Any]:
     """Prepare the tab's page (S1 §3.2), then observe it.
 
     Returns {ok, observation, result: {screenshot?, readability?, missing, warnings}, newTab?} or
@@ -154,7 +153,7 @@ async def read_tab(step: Mapping[str, Any], journal: Journal, ctx: AgentContext)
     return {"ok": False, "error": error, **fields}
 
 
-async def _observe(tab_id: int, prepared: dict[str, Any], ctx: AgentContext) -> dict[str, Any]:
+async def _observe(tab_id: int, prepared: dict[str, Any], ctx: StepContext) -> dict[str, Any]:
     seen = await with_retry(ctx.attempt, OBSERVE.name, {"tabId": tab_id})
     if not seen.ok or seen.output is None:
         warning = f"No observation of the page: {(seen.error or {}).get('message', '')}"
@@ -166,14 +165,14 @@ async def _observe(tab_id: int, prepared: dict[str, Any], ctx: AgentContext) -> 
     return {"observation": seen.output, "result": prepared, **picture}
 
 
-async def _stored(text: Mapping[str, Any], ctx: AgentContext) -> dict[str, Any]:
+async def _stored(text: Mapping[str, Any], ctx: StepContext) -> dict[str, Any]:
     """Return {artifactId, contentLengthBytes} of a page's text, which is stored if it is not."""
     size = text["contentLengthBytes"]
     artifact_id = text.get("artifactId") or await ctx.store_output(text.get("markdown", ""))
     return {"artifactId": artifact_id, "contentLengthBytes": size}
 
 
-async def _open_new_tab(journal: Journal, ctx: AgentContext) -> ToolResult:
+async def _open_new_tab(journal: Journal, ctx: StepContext) -> ToolResult:
     """Open a new tab for the task, on the last page that the journal has."""
     url = _last_url(journal)
     return await with_retry(ctx.attempt, TASK_START.name, {"url": url} if url else {})

@@ -10,13 +10,14 @@ from django.conf import settings
 from artifacts.chunks import CHUNK_MAX
 from runners.actions.catalogue import SCREENSHOT
 from runners.llm.base import Image
-from runs.agent.journal_view import AgentContext, Journal
+from runs.agent.journal_view import Journal
 from runs.agent.pages.observations import newest_observations
+from runs.steps import StepContext
 
 MAX_BYTES = 4 * 1024 * 1024  # a larger picture is not sent; providers accept 5 MB
 
 
-async def take_picture(tab_id: int, ctx: AgentContext) -> dict[str, Any]:
+async def take_picture(tab_id: int, ctx: StepContext) -> dict[str, Any]:
     """Take a numbered screenshot for the next turn; return {picture}, its artifactId.
 
     Returns {} if the model gets no pictures, or none could be taken: the model then works with the
@@ -31,7 +32,7 @@ async def take_picture(tab_id: int, ctx: AgentContext) -> dict[str, Any]:
     return {"picture": taken.output["artifactId"]}
 
 
-async def load_picture(journal: Journal, ctx: AgentContext) -> Image | None:
+async def load_picture(journal: Journal, ctx: StepContext) -> Image | None:
     """Return the picture of the page that was observed last, or None."""
     newest = newest_observations(journal)[-1:]
     if not settings.LLM.can_see or not newest or not newest[0].picture:

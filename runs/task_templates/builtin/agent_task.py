@@ -20,7 +20,7 @@ from runners.tools.registry import get_tool
 from runs.agent.answer_check import is_refused
 from runs.agent.budget import usage_of
 from runs.agent.call_events import planned_call
-from runs.agent.journal_view import PAGE, SUMMARY, TURN, NextStep
+from runs.agent.journal_view import PAGE, SUMMARY, TURN
 from runs.agent.loop import (
     MAX_STEPS,
     do_call,
@@ -167,12 +167,11 @@ class AgentTask(TaskTemplate):
 
     def plan(self, inputs: Mapping[str, Any]) -> list[StepPlan]:
         """Return the opening of startUrl, or the model's first turn."""
-        return [_plan(first_step(inputs))]
+        return [first_step(inputs)]
 
     def next_step(self, inputs: Mapping[str, Any], steps: Sequence[StepView]) -> StepPlan | None:
         """Return the next turn, call or reading of the page; None if the run has ended."""
-        step = next_step(inputs, steps)
-        return None if step is None else _plan(step)
+        return next_step(inputs, steps)
 
     async def do_step(self, step: StepPlan, ctx: StepContext) -> Mapping[str, Any]:
         """Send the messages to the model, make a call, or read the page."""
@@ -238,10 +237,6 @@ class AgentTask(TaskTemplate):
         limits = f"{usage['turns']} turns and {usage['inputTokens'] + usage['outputTokens']} tokens"
         which = "no answer" if newest is None else "no answer that fits outputSchema"
         return _failed("BUDGET_EXHAUSTED", f"There was {which} after {limits}.", usage, **details)
-
-
-def _plan(step: NextStep) -> StepPlan:
-    return StepPlan(step.name, step.input, step.effect)
 
 
 def _ended_without_reply(steps: Sequence[StepView], usage: Mapping[str, Any]) -> Conclusion | None:

@@ -10,7 +10,6 @@ import pytest
 
 from runners.actions.typed_text import hide_typed_text
 from runners.errors import PageLost
-from runs.agent.journal_view import AgentContext
 from runs.agent.loop import do_call
 from runs.task_templates.base import StepContext, StepPlan
 from runs.task_templates.builtin.session_action import SessionAction
@@ -38,7 +37,7 @@ def test_a_call_of_an_agent_that_ends_its_step_has_an_end_event() -> None:
     ctx = LostPage()
     step = {**CLICK, "kind": "call", "turn": 1}
     with pytest.raises(PageLost):
-        asyncio.run(do_call(step, {}, [], cast(AgentContext, ctx)))
+        asyncio.run(do_call(step, {}, [], cast(StepContext, ctx)))
     check_end(ctx)
 
 

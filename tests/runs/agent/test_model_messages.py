@@ -13,10 +13,10 @@ from decisions.foundation.validation.foreign_schema import ForeignSchema
 from runners.llm.base import Message
 from runners.tools.base import Effect
 from runs.agent.answer_check import verify_output
-from runs.agent.history import HistoryMessage
 from runs.agent.loop import next_step
 from runs.agent.prompt import WHOLE_RESULTS, build_messages, fit_messages
 from runs.models import Run
+from runs.steps import HistoryMessage
 from runs.task_templates.base import StepView
 from runs.worker.worker import WorkerProcess
 from tests.support.agent.agent_goals import READ, SubmitGoal, execute_run
