@@ -55,6 +55,7 @@ VENDOR = {
         "runs/operations/health/test_damaged_database.py",
         "e2e/test_command_errors.py",
     ),
+    "runs/calls/start.py": ("runs/calls/*", "runs/lifecycle/test_in_flight_calls.py"),
     "runs/lifecycle/*": (
         "runs/lifecycle/*",
         "runs/journal/*",

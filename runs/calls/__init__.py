@@ -18,6 +18,11 @@ record   record                           the tool's result            the audit
 answer   step_call; direct_call,          the outcome under a key      the outcome under a key;
          idempotency, refusals, as_run                                 a refusal
 
-Beside the road: `attempt` (what a step's calls are made with, and what they leave), `catalogue`
-(which tools a caller may call) and `known_calls` (which calls policy rules can be about).
+Beside the road: `attempt` (what a step's calls are made with, and what they leave),
+`decision_context` (what a person sees beside a call's arguments), `catalogue` (which tools a caller
+may call) and `known_calls` (which calls policy rules can be about). The end of a call whose process
+records none is written where the lease of its run ends (`runs.lifecycle.in_flight_calls`).
+
+From its entry to its answer a call walks at most five packages: `runs.execution` or the transport,
+`runs.calls`, `decisions.authorization`, `runners.targets`, `runners.invocation`.
 """
