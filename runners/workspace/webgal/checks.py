@@ -14,7 +14,7 @@ from runners.workspace.webgal.labels import JUMPS, LabelCheck
 from runners.workspace.webgal.parser import dropped_line
 from runners.workspace.webgal.project import Project
 from runners.workspace.webgal.resources import ResourceCheck
-from runners.workspace.webgal.script import Script
+from runners.workspace.webgal.script import SceneScript
 from runners.workspace.webgal.style import check_style
 from runners.workspace.webgal.syntax_checks import JSON_COMMANDS, check_end, check_json
 
@@ -39,7 +39,7 @@ def check_script(text: str, project: Project, language: str) -> list[dict[str, A
         raise TooLarge(
             f"The script has more than {MAX_LINES} lines, the limit.", details={"limit": MAX_LINES}
         )
-    script = Script(text)
+    script = SceneScript(text)
     errors = [
         one.as_dict(language) for one in islice(_errors(script, project), MAX_DIAGNOSTICS + 1)
     ]
@@ -53,7 +53,7 @@ def check_script(text: str, project: Project, language: str) -> list[dict[str, A
     return sorted(errors + style, key=_sort_key)
 
 
-def _errors(script: Script, project: Project) -> Iterator[Diagnostic]:
+def _errors(script: SceneScript, project: Project) -> Iterator[Diagnostic]:
     labels, resources = LabelCheck(script, project), ResourceCheck(project)
     for statement in script:
         if not statement.is_ended:
@@ -70,7 +70,7 @@ def _errors(script: Script, project: Project) -> Iterator[Diagnostic]:
         yield Diagnostic(dropped, "syntax", DiagnosticText("lost"), DiagnosticText("no_backslash"))
 
 
-def _style(script: Script, limit: int) -> Iterator[Diagnostic]:
+def _style(script: SceneScript, limit: int) -> Iterator[Diagnostic]:
     """Yield diagnostics of kind style up to a limit, and one with the number of those beyond it."""
     line = 1
     found = check_style(script)

@@ -13,7 +13,7 @@ from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText, trun
 from runners.workspace.webgal.nearest import MAX_COMPARED_LENGTH, closest, fold_all
 from runners.workspace.webgal.parser import COMMANDS, NEWER_COMMANDS, Statement
 from runners.workspace.webgal.project import Project
-from runners.workspace.webgal.script import Script
+from runners.workspace.webgal.script import SceneScript
 
 _WORD = re.compile(r"[a-z][A-Za-z0-9_]*")
 _MIXED = re.compile(r"[A-Za-z][A-Za-z0-9_]*[A-Z][A-Za-z0-9_]*")
@@ -22,7 +22,7 @@ _WORD_AND_WIDE_COLON = re.compile(rf"({'|'.join(COMMANDS)})：")
 LONG_WORD = 8  # letters; a word of this length is unlikely to be a name similar to a command
 
 
-def check_word(statement: Statement, script: Script, project: Project) -> Diagnostic | None:
+def check_word(statement: Statement, script: SceneScript, project: Project) -> Diagnostic | None:
     """Return the diagnostic of a `say` that was probably meant to be another command, or None."""
     if statement.head == "say":
         return None
@@ -53,7 +53,7 @@ def _check_text(statement: Statement) -> Diagnostic | None:
     return _unknown(statement, DiagnosticText("meant", {"near": nearest}))
 
 
-def _check_head(statement: Statement, script: Script, project: Project) -> Diagnostic | None:
+def _check_head(statement: Statement, script: SceneScript, project: Project) -> Diagnostic | None:
     word = statement.word
     if word in NEWER_COMMANDS:
         return None

@@ -10,7 +10,7 @@ from runners.workspace.webgal.nearest import closest, fold_all
 from runners.workspace.webgal.parser import BLANKS, Statement, split_options
 from runners.workspace.webgal.project import Project
 from runners.workspace.webgal.resources import is_dynamic
-from runners.workspace.webgal.script import Script
+from runners.workspace.webgal.script import SceneScript
 
 JUMPS = frozenset({"jumpLabel", "choose"})  # the commands that name labels
 MAX_COMPARED = 50_000  # comparisons of names for the hints of one check; then hints are generic
@@ -19,7 +19,7 @@ MAX_COMPARED = 50_000  # comparisons of names for the hints of one check; then h
 class LabelCheck:
     """Checks the jumps of a script's statements; each missing name is compared only once."""
 
-    def __init__(self, script: Script, project: Project) -> None:
+    def __init__(self, script: SceneScript, project: Project) -> None:
         self._script, self._project = script, project
         self._hints: dict[str, DiagnosticText] = {}
 

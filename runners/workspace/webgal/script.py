@@ -9,7 +9,7 @@ from functools import cached_property
 from runners.workspace.webgal.parser import Statement, split_lines, statements
 
 
-class Script:
+class SceneScript:
     """The text of a script.
 
     Iterating it parses it: no statement is kept. 100 000 kept ones would make a garbage collection

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from runners.workspace.webgal.diagnostic import Diagnostic, DiagnosticText
 from runners.workspace.webgal.parser import BLANKS, Statement, is_continuation
-from runners.workspace.webgal.script import Script
+from runners.workspace.webgal.script import SceneScript
 
 
-def check_style(script: Script) -> Iterator[Diagnostic]:
+def check_style(script: SceneScript) -> Iterator[Diagnostic]:
     """Yield diagnostics for tabs, trailing whitespace, and continuation lines after a `;`."""
     for number, line in enumerate(script.lines, 1):
         if "\t" in line:
@@ -29,7 +29,7 @@ def check_style(script: Script) -> Iterator[Diagnostic]:
                 )
 
 
-def _continues_after_the_end(statement: Statement, script: Script) -> bool:
+def _continues_after_the_end(statement: Statement, script: SceneScript) -> bool:
     if statement.last_line == statement.line or not statement.is_ended:
         return False
     above = script.lines[statement.line - 1 : statement.last_line - 1]
