@@ -74,6 +74,18 @@ CONTENT: Mapping[str, Any] = {
     " result's artifactId, of the read_page_content call that reads on.",
 }
 
+# Of each page in a result, besides its url.
+PAGE_RESULT: Mapping[str, Any] = {
+    "title": {"type": ["string", "null"]},
+    "pageType": {"type": ["string", "null"]},
+    "elementCount": {"type": "integer"},
+    "httpStatus": HTTP_STATUS,
+    "pageInfo": PAGE_INFO,
+    "content": CONTENT,
+    "success": {"type": "boolean"},
+    "error": {"type": ["object", "null"]},
+}
+
 
 def extract_of(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return {whole, extract?} as arguments of a reading tool: the run keeps the whole text."""

@@ -23,9 +23,7 @@ from runs.task_templates.outcomes import (
     warnings_of_items,
 )
 from runs.task_templates.page_inputs import (
-    CONTENT,
-    HTTP_STATUS,
-    PAGE_INFO,
+    PAGE_RESULT,
     OnHttpError,
     check_http_status,
     extract_of,
@@ -105,15 +103,8 @@ class BatchExtractPages(TaskTemplate):
                     "type": "object",
                     "properties": {
                         "url": {"type": "string"},
-                        "title": {"type": ["string", "null"]},
-                        "pageType": {"type": ["string", "null"]},
-                        "elementCount": {"type": "integer"},
                         "contentSections": {"type": "integer"},
-                        "httpStatus": HTTP_STATUS,
-                        "content": CONTENT,
-                        "pageInfo": PAGE_INFO,
-                        "success": {"type": "boolean"},
-                        "error": {"type": ["object", "null"]},
+                        **PAGE_RESULT,
                     },
                     "required": ["url", "success"],
                 },

@@ -13,9 +13,7 @@ from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import common_error, next_actions, warnings_of_items
 from runs.task_templates.page_inputs import (
-    CONTENT,
-    HTTP_STATUS,
-    PAGE_INFO,
+    PAGE_RESULT,
     Extract,
     OnHttpError,
     PageUrl,
@@ -112,15 +110,8 @@ class MultiTabCompare(TaskTemplate):
                     "type": "object",
                     "properties": {
                         "url": {"type": "string"},
-                        "title": {"type": ["string", "null"]},
-                        "pageType": {"type": ["string", "null"]},
-                        "elementCount": {"type": "integer"},
-                        "httpStatus": HTTP_STATUS,
                         "topSections": {"type": "array", "items": {"type": "string"}},
-                        "pageInfo": PAGE_INFO,
-                        "content": CONTENT,
-                        "success": {"type": "boolean"},
-                        "error": {"type": ["object", "null"]},
+                        **PAGE_RESULT,
                     },
                     "required": ["url", "success"],
                 },

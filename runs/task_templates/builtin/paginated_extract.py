@@ -15,9 +15,7 @@ from runs.models import RunStatus
 from runs.task_templates.base import Conclusion, StepContext, StepPlan, StepView, TaskTemplate
 from runs.task_templates.outcomes import failed_conclusion, failed_step, run_error, warnings_of
 from runs.task_templates.page_inputs import (
-    CONTENT,
-    HTTP_STATUS,
-    PAGE_INFO,
+    PAGE_RESULT,
     STEP_MS,
     Extract,
     OnHttpError,
@@ -119,14 +117,7 @@ class PaginatedExtract(TaskTemplate):
                     "properties": {
                         "page": {"type": "integer", "description": "1 is the first."},
                         "url": {"type": ["string", "null"]},
-                        "title": {"type": ["string", "null"]},
-                        "pageType": {"type": ["string", "null"]},
-                        "elementCount": {"type": "integer"},
-                        "httpStatus": HTTP_STATUS,
-                        "pageInfo": PAGE_INFO,
-                        "content": CONTENT,
-                        "success": {"type": "boolean"},
-                        "error": {"type": ["object", "null"]},
+                        **PAGE_RESULT,
                     },
                     "required": ["page", "success"],
                 },
