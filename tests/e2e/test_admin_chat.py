@@ -33,7 +33,6 @@ def send_message(visitor: Visitor, content: str) -> None:
     visitor.do(visitor.page.press("[data-chat-form] textarea", "Enter"))
 
 
-@pytest.mark.slow
 def test_the_agents_messages_and_tool_calls_are_shown_live(
     visitor: Visitor,
     make_task: MakeTask,

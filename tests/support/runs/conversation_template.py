@@ -95,5 +95,4 @@ async def _show(ctx: Any, verb: str, what: str) -> None:
     elif verb == "output":
         ctx.emit("structuredOutput", {"status": "ok", "output": {"found": what}})
     else:
-        save = ctx._tool_context().save_artifact
-        await save(PICTURE, name="page.png", mime_type="image/png", kind="screenshot")
+        await ctx._attempt.save(PICTURE, name="page.png", mime_type="image/png", kind="screenshot")
