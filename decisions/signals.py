@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from django.core.exceptions import ImproperlyConfigured
 from django.dispatch import Signal
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ def provide_call_information(provider: Callable[[], CallInformation]) -> None:
     _providers[:] = [provider]
 
 
-def call_information_provider() -> Callable[[], CallInformation] | None:
-    """Return this function; None where no part above provides it."""
-    return _providers[0] if _providers else None
+def call_information() -> CallInformation:
+    """Return the functions that the part above provides.
+
+    Raises:
+        ImproperlyConfigured: No part provides them.
+    """
+    if not _providers:
+        raise ImproperlyConfigured(
+            "No installed app provides call information. Add `runs` to INSTALLED_APPS, or call"
+            " provide_call_information in the ready method of your own app."
+        )
+    return _providers[0]()

@@ -46,7 +46,7 @@ from mcp_server.tools.registry import (
 )
 from mcp_server.tools.waiting_runs import offer_confirmation
 from runners.product import NAME, VERSION
-from runs.calls.refusals import record_refusal
+from runs.calls.direct.refusals import record_refusal
 
 CONTRACT = {"continuity": {"continuity_mcp_version": "1.1.0"}}
 _RUNTIME = (

@@ -86,8 +86,8 @@ def _record_answer(**signal: Any) -> None:
 def _call_information() -> CallInformation:
     from decisions.authorization.call_information import CallInformation
     from runners.targets.cache import state_of_target
-    from runs.calls.decision_context import basis_of_decision, context_of_decision
-    from runs.calls.known_calls import list_known_calls
+    from runs.calls.information.decision_context import basis_of_decision, context_of_decision
+    from runs.calls.information.known_calls import list_known_calls
 
     return CallInformation(
         context_of=context_of_decision,

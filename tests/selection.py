@@ -67,7 +67,7 @@ VENDOR = {
     "runs/queries/visibility.py": ("runs/streaming/test_long_poll.py",),
     "runs/search/*": ("runs/queries/test_run_search.py",),
     "runs/queries/totals.py": ("runs/queries/test_totals.py",),
-    "runs/queue/*": ("runs/queue/*", "runs/execution/test_work_sharing.py"),
+    "runs/queue/*": ("runs/queue/*",),
     "runs/statistics/folding.py": ("runs/statistics/test_statistics.py",),
 }
 # Invariants that hold on both databases whatever their code, invalid inputs that SQLite would store

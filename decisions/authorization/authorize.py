@@ -18,7 +18,6 @@ from django.db import IntegrityError, transaction
 
 from decisions.audit.record import AuditEvent, record
 from decisions.authorization import confirmations
-from decisions.authorization.call_information import call_information
 from decisions.authorization.genuine_answers import is_confirmed
 from decisions.authorization.policy import CallerPolicy, Verdict, cached_policy, current_policy
 from decisions.authorization.sealed_arguments import (
@@ -35,6 +34,7 @@ from decisions.foundation.security.logs import redact_value
 from decisions.foundation.validation.storable import storable
 from decisions.identity.principals import ADMIN, Principal, TrustLevel
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, DecisionMode
+from decisions.signals import call_information
 
 DISPLAY_MAX_CHARS = 65_536  # JSON characters of the arguments in lists and records
 _CHANGED = "What it works on has changed since an earlier confirmation was requested."

@@ -10,10 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.core.exceptions import ImproperlyConfigured
-
-from decisions.signals import call_information_provider
-
 if TYPE_CHECKING:
     from decisions.models import Decision
 
@@ -99,18 +95,3 @@ class CallInformation:
     basis_of: Callable[[Decision], str | None]
     target_state_of: Callable[[str], str]
     list_known_calls: Callable[[], Iterable[KnownCall]]
-
-
-def call_information() -> CallInformation:
-    """Return the functions that the part above provides.
-
-    Raises:
-        ImproperlyConfigured: No part provides them.
-    """
-    provider = call_information_provider()
-    if provider is None:
-        raise ImproperlyConfigured(
-            "No installed app provides call information. Add `runs` to INSTALLED_APPS, or call"
-            " provide_call_information in the ready method of your own app."
-        )
-    return provider()

@@ -18,7 +18,6 @@ from django.conf import settings
 from django.db import transaction
 
 from decisions.audit.record import AuditEvent, record
-from decisions.authorization.call_information import call_information
 from decisions.authorization.genuine_answers import Answer, answer_mac, is_confirmed
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
@@ -35,7 +34,7 @@ from decisions.foundation.errors import (
 from decisions.foundation.security.keys import mac
 from decisions.identity.authority import is_own_request
 from decisions.models import Confirmation, ConfirmationStatus, Decision, DecisionKind, Delivery
-from decisions.signals import confirmation_opened, decision_resolved
+from decisions.signals import call_information, confirmation_opened, decision_resolved
 
 BATCH_SIZE = 200  # confirmations per call of `expire_due`
 RENEW = "renew"

@@ -13,7 +13,7 @@ from typing import Any
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_noop as _
 
-from decisions.authorization.call_information import CallContext, CallPreview, call_information
+from decisions.authorization.call_information import CallContext, CallPreview
 from decisions.authorization.sealed_arguments import (
     CannotBeShown,
     change_since_request,
@@ -30,6 +30,7 @@ from decisions.foundation.presentation.visible_text import (
     visible,
 )
 from decisions.models import Confirmation, ConfirmationStatus, Decision
+from decisions.signals import call_information
 
 FRAGMENT = 2_000  # shown characters
 PAGE = 12_000  # shown characters of all fragments of a page

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from decisions.authorization.call_information import KnownCall, call_information
+from decisions.authorization.call_information import KnownCall
 from decisions.authorization.policy import (
     ANY_TOOL,
     BROWSER_PREFIX,
@@ -22,6 +22,7 @@ from decisions.authorization.policy import (
 )
 from decisions.authorization.policy_rules import active_rule, scope_callers
 from decisions.models import PolicyRule, RuleScope, RuleVerdict
+from decisions.signals import call_information
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from typing import Any
 
 from django.utils.translation import gettext, gettext_noop
 
-from decisions.authorization.call_information import call_information
 from decisions.foundation.presentation.visible_text import SECRET_CLOSE, SECRET_OPEN
 from decisions.foundation.security.keys import mac, mac_matches
 from decisions.foundation.security.masking import map_texts
 from decisions.foundation.security.sealed_columns import seal_column, unseal_column
 from decisions.models import Decision
+from decisions.signals import call_information
 
 MAX_BYTES = 256 * 1024  # of the arguments as JSON
 MAX_VALUES = 2_000  # texts, numbers and empty lists

@@ -26,7 +26,7 @@ from runners.actions.errors import InvalidTaskTab
 from runners.actions.untrusted_page import fence_error, fence_page, split_result
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_actions
-from runs.calls.browser_actions import ActionOutcome, perform_action
+from runs.calls.direct.browser_actions import ActionOutcome, perform_action
 
 # Described once in the server's instructions, not with each action.
 _COMMON_ARGUMENTS = frozenset({"tabId", "clickId", "xpath", "strategy", "dialog"})

@@ -18,7 +18,7 @@ from runners.remote_tools.model_facing import (
     schema_with_runner_choice,
 )
 from runners.targets.targets import Caller
-from runs.calls.direct_call import call_tool
+from runs.calls.direct.call import call_tool
 from runs.calls.request import DirectCallRequest
 from runs.streaming.long_poll import WAIT_MAX_MS
 

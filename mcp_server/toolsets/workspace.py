@@ -12,7 +12,7 @@ from runners.invocation.arguments import input_schema
 from runners.invocation.workspace_errors import as_workspace_error
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_tools
-from runs.calls.direct_call import call_tool
+from runs.calls.direct.call import call_tool
 from runs.calls.request import DirectCallRequest
 
 _ALTERNATIVES = frozenset({"oneOf", "anyOf", "allOf"})

@@ -20,9 +20,9 @@ from decisions.rest_base.view import ApiView, json_response, principal_of
 from runners.invocation.workspace_errors import CODES, as_workspace_error
 from runners.tools.registry import is_workspace_tool
 from runs.api.schemas import tools as schemas
-from runs.calls.catalogue import list_callable_tools
-from runs.calls.direct_call import call_tool
-from runs.calls.refusals import record_refusal
+from runs.calls.direct.call import call_tool
+from runs.calls.direct.catalogue import list_callable_tools
+from runs.calls.direct.refusals import record_refusal
 from runs.calls.request import DirectCallRequest
 
 _NOTHING = RequestArguments(closed({}))

@@ -32,7 +32,7 @@ from runners.models import ExecutionTarget
 from runners.tools.base import Effect, Tool, ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.errors import PolicyViolation
-from runs.calls.idempotency import StoredOutcome, store_outcome
+from runs.calls.direct.idempotency import StoredOutcome, store_outcome
 from runs.calls.start import start_call
 from runs.calls.target import CallTarget
 from runs.lifecycle.in_flight_calls import INTERRUPTED, aborted_call_data

@@ -1,6 +1,6 @@
 """Record the start of a tool call, in one statement that also tests what was read for it: that the
 run is under its lease, that policy and target have not changed, and that no person has taken over
-the page. The row that it inserts is deleted by whoever writes the call's end
+the page. The row that it inserts is deleted with the write of the call's end
 (`runs.lifecycle.in_flight_calls`).
 """
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from artifacts.services import StoredBlob
 from decisions.audit.record import AuditEvent
 from decisions.foundation.infra.preconditions import Precondition
 from decisions.models import AuditEntry
 from runs.models import OpenCall, Run, RunStep, StepStatus
-
-if TYPE_CHECKING:
-    from runs.calls.record import CallRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +44,19 @@ class CallStart:
     is_written: bool = False
 
 
+class EndedStepCall(Protocol):
+    """A tool call of a step that ended or was aborted (`runs.calls.record`)."""
+
+    call_id: str
+
+    @property
+    def is_aborted(self) -> bool:
+        """Whether the call has not ended by itself."""
+
+    def end_events(self, run: Run, step: int) -> list[AuditEvent]:
+        """Return the audit events of its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepChange:
     """A step's new status and what is written with it.
@@ -66,7 +76,7 @@ class StepChange:
     output: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
     blobs: Sequence[StoredBlob] = ()
-    calls: Sequence[CallRecord] = ()
+    calls: Sequence[EndedStepCall] = ()
     paused: Mapping[str, Any] | None = None
     new: RunStep | None = None
     call_start: CallStart | None = None

@@ -29,7 +29,7 @@ class RunKey(models.Model):
 
 class KeyedCall(models.Model):
     """An idempotency key of a direct call: one call per (principal, workspace, tool, key) while the
-    row exists (`runs.calls.idempotency`).
+    row exists (`runs.calls.direct.idempotency`).
 
     Attributes:
         trust: of the call: one with a lower level does not get its answer; None in rows of an older

@@ -20,7 +20,7 @@ from decisions.chat.idle_conversations import delete_idle_conversations
 from decisions.foundation.infra.processes import mark_alive
 from runners.paired_browser.pairing.registry import delete_revoked_browsers
 from runners.targets.snapshots import sweep_workspaces
-from runs.calls.idempotency import delete_expired_keys
+from runs.calls.direct.idempotency import delete_expired_keys
 from runs.conversations.maintenance import delete_old_tasks, end_takeovers
 from runs.conversations.message_queue import start_waiting_runs
 from runs.lifecycle.in_flight_calls import abort_stale_calls

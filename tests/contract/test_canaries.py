@@ -29,7 +29,7 @@ from runners.models import BrowserSession, PluginClient
 from runners.paired_browser.pairing.tickets import create_ticket
 from runners.targets.runner_endpoint import probe_target
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
-from runs.calls.browser_actions import perform_action
+from runs.calls.direct.browser_actions import perform_action
 from runs.conversations.services import create_task
 from runs.models import Run, RunStep, Task
 from runs.operations.backups.create import create_backup

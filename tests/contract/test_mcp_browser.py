@@ -21,7 +21,7 @@ from mcp_server.tools.registry import Connection
 from mcp_server.toolsets import browser
 from mcp_server.toolsets import browser as browser_toolset
 from runners.actions.catalogue import ACTIONS
-from runs.calls.browser_actions import ActionOutcome
+from runs.calls.direct.browser_actions import ActionOutcome
 from runs.conversations.services import resume_task, take_over_task
 from runs.models import Run, Task, TaskMessage
 from runs.sessions.services import create_session

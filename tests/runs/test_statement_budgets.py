@@ -22,7 +22,7 @@ from django.db.backends.utils import CursorWrapper
 
 from decisions.foundation.infra.threads import in_long_thread, in_thread
 from decisions.identity.principals import Principal
-from runs.calls.direct_call import call_tool
+from runs.calls.direct.call import call_tool
 from runs.calls.request import DirectCallRequest
 from runs.journal import writer
 from runs.models import Run, RunStatus

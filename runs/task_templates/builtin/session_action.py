@@ -1,6 +1,6 @@
 """The template `session_action`: one browser action that an MCP host performs in a session's task.
 
-Only `runs.calls.browser_actions` submits it.
+Only `runs.calls.direct.browser_actions` submits it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from decisions.foundation.errors import PolicyDenied
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.models import PolicyRule, Token
 from runners.targets.targets import TargetFields, create_target_row
-from runs.calls.direct_call import call_tool
+from runs.calls.direct.call import call_tool
 from runs.calls.request import DirectCallRequest
 from tests.support.browser.paired_browser import pair
 

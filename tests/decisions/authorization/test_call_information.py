@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from decisions import signals
-from decisions.authorization.call_information import call_information
+from decisions.signals import call_information
 
 
 def test_without_a_provider_the_error_names_what_to_install(

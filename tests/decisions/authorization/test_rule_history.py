@@ -18,7 +18,7 @@ from decisions.authorization.rule_history import RuleHistory, history_of
 from decisions.foundation.errors import ConfirmationRequired, PolicyDenied
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
-from runs.calls.known_calls import API_CALLS
+from runs.calls.information.known_calls import API_CALLS
 from tests.support.audit.audit_attacks import attack
 
 ROOT = Path(__file__).parent.parent.parent.parent

@@ -18,7 +18,7 @@ from decisions.authorization.sealed_arguments import shown_digest
 from decisions.foundation.errors import ConfirmationRequired, RunNeedsConfirmation
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry, Decision
-from runs.calls.browser_actions import ActionOutcome, perform_action
+from runs.calls.direct.browser_actions import ActionOutcome, perform_action
 from runs.conversations.services import create_task
 from runs.models import Run, RunEvent, RunSecret, RunStep
 from runs.queries.evidence import export_evidence

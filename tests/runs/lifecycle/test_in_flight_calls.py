@@ -24,7 +24,7 @@ from decisions.models import AuditEntry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
 from runs.calls import record as call_record
 from runs.calls import start
-from runs.calls.direct_call import call_tool
+from runs.calls.direct.call import call_tool
 from runs.calls.request import DirectCallRequest
 from runs.lifecycle import in_flight_calls
 from runs.lifecycle.lease import Lease

@@ -14,7 +14,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.models import AuditEntry, PolicyRule
 from runners.models import ExecutionTarget
 from runners.targets.targets import TargetFields, change_target
-from runs.calls import direct_call
+from runs.calls.direct import call as direct_call
 from runs.models import OpenCall
 from tests.support.runners.tool_client import ToolClient
 

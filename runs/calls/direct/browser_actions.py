@@ -31,8 +31,8 @@ from runners.tools.base import Tool
 from runners.tools.registry import get_tool
 from runs.agent.call_events import start_event_data
 from runs.agent.journal_view import TAKEOVERS_ENDED
-from runs.calls.as_run import MAX_WAIT_S, START_MS, with_run_scopes
-from runs.calls.refusals import recording_refusals
+from runs.calls.direct.as_run import MAX_WAIT_S, START_MS, with_run_scopes
+from runs.calls.direct.refusals import recording_refusals
 from runs.calls.shown_page import types_secret
 from runs.conversations.errors import ActionUnfinished, PageTakenOver, SessionWaits
 from runs.conversations.messages import UserMessage, new_task, title_of

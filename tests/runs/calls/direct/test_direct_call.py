@@ -156,7 +156,7 @@ def test_an_unavailable_database_answers_a_retryable_error(
     def fail(*_: Any, **__: Any) -> None:
         raise OperationalError
 
-    monkeypatch.setattr("runs.calls.direct_call.find_target", fail)
+    monkeypatch.setattr("runs.calls.direct.call.find_target", fail)
     answer = api.post("/api/v1/tools/get_runtime_info/call", json={})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["recoverable"]) == (503, "E_TIMEOUT", True)

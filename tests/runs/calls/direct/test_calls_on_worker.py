@@ -21,8 +21,8 @@ from runners.invocation.invoke import invoke
 from runners.invocation.workspace_errors import FailedCall
 from runners.tools import registry
 from runners.tools.base import ToolCall, ToolContext, ToolResult
-from runs.calls import direct_call
-from runs.calls.direct_call import call_tool
+from runs.calls.direct import call as direct_call
+from runs.calls.direct.call import call_tool
 from runs.calls.request import DirectCallRequest, DirectCallResult
 from runs.models import OpenCall, Run, RunStep
 from runs.submission.submit import submit_run

@@ -1,7 +1,7 @@
 """Idempotency keys of direct calls: within 24 hours a call is made once per key, and its outcome is
 returned again.
 
-Calls that are performed as a run use the run's key instead (`runs.calls.as_run`). A call
+Calls that are performed as a run use the run's key instead (`runs.calls.direct.as_run`). A call
 that only reads is repeated.
 """
 

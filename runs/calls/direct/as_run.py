@@ -18,8 +18,8 @@ from decisions.identity.principals import Principal
 from runners.browser_sessions import find_named
 from runners.tools.base import ToolResult
 from runners.workspace.errors import WorkspaceTimeout
+from runs.calls.direct.refusals import recording_refusals
 from runs.calls.record import DirectCall
-from runs.calls.refusals import recording_refusals
 from runs.models import TERMINAL
 from runs.sessions.services import create_session
 from runs.streaming.long_poll import wait_run

@@ -45,10 +45,10 @@ from runners.tools.base import Tool, ToolCall, ToolContext, ToolResult
 from runners.tools.registry import get_tool
 from runners.workspace.cancellation import run_to_completion
 from runners.workspace.workspace import ProjectWorkspace
-from runs.calls.as_run import submit_call, wait_for_call
-from runs.calls.idempotency import StoredOutcome, claim_key, find_stored_outcome
+from runs.calls.direct.as_run import submit_call, wait_for_call
+from runs.calls.direct.idempotency import StoredOutcome, claim_key, find_stored_outcome
+from runs.calls.direct.refusals import recording_refusals
 from runs.calls.record import DirectCall, record_end
-from runs.calls.refusals import recording_refusals
 from runs.calls.request import DirectCallRequest, DirectCallResult
 from runs.calls.start import CHANGED_MEANWHILE, MAX_TRIES, start_call
 from runs.calls.target import open_call_target

@@ -14,7 +14,7 @@ from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.identity.principals import Principal, authenticate
 from decisions.models import AuditEntry
 from runners.targets.targets import TargetFields, allow_on_target, create_target_row
-from runs.calls.idempotency import KEY_LIFETIME, delete_expired_keys
+from runs.calls.direct.idempotency import KEY_LIFETIME, delete_expired_keys
 from runs.models import KeyedCall, OpenCall
 from tests.services import free_port
 from tests.support.rest.rest import json_of, refusal
@@ -183,7 +183,7 @@ def test_a_concurrent_call_with_the_same_key_is_not_made(
     on_runner: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both requests find the key unused."""
-    monkeypatch.setattr("runs.calls.direct_call.find_stored_outcome", lambda use: None)
+    monkeypatch.setattr("runs.calls.direct.call.find_stored_outcome", lambda use: None)
     with stub_runner(responding_with(OK)) as runner:
         json_of(on_runner(runner.url, cmd="true"))
         assert refusal(on_runner(runner.url, cmd="true"), 409)["errorCode"] == "CONFLICT"

@@ -1,0 +1,1 @@
+"""A tool call over REST or MCP outside a run, and an action of an agent host."""
