@@ -24,7 +24,7 @@ from artifacts.selectors import artifact_briefs_of
 from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal
 from mcp_server.protocol.run_answers import concise_run, fenced_events
-from runners.actions.untrusted_page import fence_quotes
+from runners.untrusted_text import fence_quotes
 from runs.queries import runs as queries_runs
 from runs.queries.run_lists import list_runs
 

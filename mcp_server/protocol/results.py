@@ -18,7 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from decisions.foundation.errors import NotFound, Refused, as_dict
 from decisions.foundation.unexpected_errors import log_unexpected
-from runners.actions.untrusted_page import fence_error
+from runners.untrusted_text import fence_error
 
 RESOURCE_NOT_FOUND = -32002  # the error code in protocol versions that have a handshake
 RefusalAsDict = Callable[[Refused], Mapping[str, Any]]

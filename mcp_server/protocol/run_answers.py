@@ -1,7 +1,7 @@
 """Runs as MCP answers them: the Run object of S0 in fewer bytes, since a model reads all of it.
 
 REST returns runs, and the run's artifact stores its result, in full. What pages and files may have
-written stands between marks (runners/actions/untrusted_page.py).
+written stands between marks (runners/untrusted_text.py).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runners.actions.untrusted_page import (
+from runners.untrusted_text import (
     BEGIN,
     END,
     fence_error,

@@ -23,9 +23,9 @@ from decisions.identity.principals import Principal
 from mcp_server.tools.registry import Connection, McpTool, McpToolCall, Schema
 from runners.actions.catalogue import ACTIONS, OBSERVE, SCREENSHOT, TASK_START, Action
 from runners.actions.errors import InvalidTaskTab
-from runners.actions.untrusted_page import fence_error, fence_page, split_result
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import list_actions
+from runners.untrusted_text import fence_error, fence_page, split_result
 from runs.calls.direct.browser_actions import ActionOutcome, perform_action
 
 # Described once in the server's instructions, not with each action.

@@ -19,7 +19,7 @@ from mcp_server.protocol.run_answers import (
 )
 from mcp_server.tools.registry import McpTool, McpToolCall
 from mcp_server.tools.waiting_runs import wait_with_person
-from runners.actions.untrusted_page import fence_object
+from runners.untrusted_text import fence_object
 from runs.api.schemas import runs as schemas
 from runs.conversations.run_messages import message_of_run
 from runs.queries import page_reader, runs, templates

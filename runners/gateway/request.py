@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 
 TIMEOUT_MS = 15_000  # S3 §7
 TIMEOUT_MAX_MS = 180_000

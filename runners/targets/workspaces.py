@@ -20,7 +20,7 @@ from runners.targets.roots import belongs_to_others, is_allowed_root, is_own_fol
 from runners.targets.targets import Caller, choose_target
 from runners.tools.base import Tool
 from runners.tools.registry import list_tools
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 from runners.workspace.errors import PathNotFound, PolicyViolation, ToolDisabled
 from runners.workspace.policy_file import deny_all_policy, effective_policy
 from runners.workspace.workspace import ProjectWorkspace, WorkspacePolicy

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 
 if TYPE_CHECKING:
     from runners.browser.session.session import OpenBrowserSession

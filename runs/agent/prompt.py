@@ -11,8 +11,8 @@ import orjson
 from django.conf import settings
 
 from runners.actions.catalogue import ACTIONS, OBSERVE
-from runners.actions.untrusted_page import close_fence, fence_error, fence_result, fence_value
 from runners.llm.base import Image, LlmCall, Message, ToolSpec
+from runners.untrusted_text import close_fence, fence_error, fence_result, fence_value
 from runs.agent.journal_view import (
     OPENING,
     TAKEOVERS_ENDED,

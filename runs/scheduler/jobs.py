@@ -13,7 +13,7 @@ from django.db import (
     connection,
 )
 
-from artifacts.services import collect_blobs, expire_artifacts
+from artifacts.expiry import collect_blobs, expire_artifacts
 from artifacts.uploads import delete_old_uploads
 from decisions.chat.answers import delete_expired_answers
 from decisions.chat.idle_conversations import delete_idle_conversations

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
-from artifacts.services import expire_artifacts_of
+from artifacts.expiry import expire_artifacts_of
 from decisions.foundation.infra.batches import BATCH_SIZE, run_in_batches
 from runs.models import TERMINAL, Run, RunKey, WebhookDelivery, Worker
 

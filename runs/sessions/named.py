@@ -10,7 +10,7 @@ from runners.browser.session.session import OpenBrowserSession
 from runners.browser_sessions import SavedState, StateUnreadable, read_state, save_state
 from runners.invocation.event_loop import get_loop
 from runners.models import BrowserSession
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 from runs.models import Run
 from runs.queue.session_lease import release_session_with_run
 from runs.sessions.held_pages import take_held_page

@@ -19,7 +19,7 @@ from runners.browser.session.session import OpenBrowserSession
 from runners.browser.tools.read_page import ReadPage, read_page
 from runners.invocation.event_loop import get_loop
 from runners.tools.base import ToolContext
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 from tests.benchmarks.page_server import serve_script_pages
 from tests.benchmarks.rounds import alternate, ratio, report, spread
 from tests.support.browser.forbidden_server import PUBLIC, egress_policy_allowing

@@ -11,13 +11,15 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from decisions.models import AuditEntry
-from runners.browser.pool.runtime import get_runtime
+from runners.browser.pool import runtime
+from runners.browser.session.session import OpenBrowserSession
 from tests.contract.bad_inputs import Row
 from tests.support.browser.forbidden_server import (
     ForbiddenServer,
@@ -132,5 +134,6 @@ def fixtures_site(monkeypatch: pytest.MonkeyPatch) -> Iterator[FixturesSite]:
             location = {"Location": to.format(url=forbidden.url())}
             server.add(f"/{name}", PageResponse(status=status, headers=location))
         egress = egress_policy_allowing(server.server_port, {HOST: "127.0.0.1"})
-        monkeypatch.setattr(get_runtime(), "_egress", egress)
+        opened = partial(OpenBrowserSession, egress=egress)
+        monkeypatch.setattr(runtime, "OpenBrowserSession", opened)
         yield FixturesSite(server.server_port, forbidden)

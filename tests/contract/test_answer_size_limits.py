@@ -10,7 +10,7 @@ import orjson
 import pytest
 from django.conf import settings
 
-from runners.actions.untrusted_page import BEGIN, END
+from runners.untrusted_text import BEGIN, END
 from runs.models import Run, RunEvent
 from tests.contract.mcp_host import Host, error_of, structured
 from tests.support.rest.rest import json_of, refusal

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from decisions.identity.principals import Principal
-from runners.actions.untrusted_page import END, fence_page
+from runners.untrusted_text import END, fence_page
 from runs.agent.prompt import result_of
 from runs.models import Run, RunEvent
 from runs.task_templates import builtin

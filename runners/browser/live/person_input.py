@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runners.actions.own_pages import page_to_open
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession

@@ -11,7 +11,7 @@ from typing import Any
 
 from runners.browser.pool.runtime import get_runtime
 from runners.browser.session.session import OpenBrowserSession
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 
 State = tuple[Mapping[str, Any], list[str]]  # Playwright's storage_state, and URLs of tabs
 

@@ -23,7 +23,7 @@ from runners.browser.pool.temp_home import BrowserHome, sweep_homes
 from runners.browser.session.session import OpenBrowserSession
 from runners.browser.tracing.trace import TraceFolder
 from runners.errors import PageCrashed
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession, Playwright

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from runners.actions.own_pages import check_shown_page, page_to_open
-from runners.actions.untrusted_page import fence_page
 from runners.browser.errors import (
     ContextLost,
     browser_lost,
@@ -29,6 +28,7 @@ from runners.errors import (
     ToolFailed,
 )
 from runners.tools.base import ToolContext
+from runners.untrusted_text import fence_page
 
 PARSE_SECONDS = 30.0
 IDLE_SECONDS = 3.0

@@ -18,7 +18,7 @@ from runners.browser.tracing.trace import TraceFolder, Tracer
 from runners.errors import PageCrashed
 from runners.network.egress import EgressPolicy
 from runners.network.proxy import EgressProxy
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Download, Page

@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from runners.actions.catalogue import CLOSE_TAB, OBSERVE, TASK_START, TASK_STOP
-from runners.actions.untrusted_page import fence_page, split_result
 from runners.llm.base import Image, Message
+from runners.untrusted_text import fence_page, split_result
 from runs.agent.journal_view import CALL, PAGE, Journal
 from runs.steps import StepView
 

@@ -28,7 +28,7 @@ from runners.targets.targets import Caller
 from runners.targets.workspaces import find_target, open_target
 from runners.tools.base import Effect, Tool
 from runners.tools.registry import get_tool
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 from runners.workspace.scripts.package_scripts import find_script, scripts_digest
 from runners.workspace.workspace import ProjectWorkspace
 from runners.workspace.writing.crash_recovery import content_digest

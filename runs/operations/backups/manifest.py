@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from artifacts.storage.blobs import blob_path
 from runs.operations.home.errors import BackupError
 
 FORMAT = 1
@@ -93,52 +92,14 @@ def _inside(path: str) -> str:
     return path
 
 
-def check_backup(folder: Path) -> Manifest:
-    """Verify the hash of every file of a backup, and return its manifest.
-
-    Raises:
-        BackupError: A file is missing, has changed, or is a link or a special file; the message
-            names the first.
-    """
-    _refuse_links(folder)
-    manifest = read_manifest(folder)
-    for path, wanted in manifest.files.items():
-        if _measured(folder / path) != wanted:
-            raise BackupError(f"{folder / path} is missing or has changed since the backup.")
-    number = size_bytes = 0
-    for blob in list_blobs(folder):
-        sha256, size = _measured(blob) or ("", 0)
-        if sha256 != blob.name or blob != folder / BLOBS / blob_path(sha256):
-            raise BackupError(f"{blob} has changed since the backup.")
-        number, size_bytes = number + 1, size_bytes + size
-    if (number, size_bytes) != (manifest.blobs or 0, manifest.blob_bytes):
-        raise BackupError(
-            f"{folder / BLOBS} has {number} files of {size_bytes} bytes in total, not"
-            f" {manifest.blobs or 0} of {manifest.blob_bytes}."
-        )
-    return manifest
-
-
-def _refuse_links(folder: Path) -> None:
-    """Refuse a backup that has other than folders and regular files, before anything is opened.
-
-    Links could lead a restore, which root may run, to files that are not of the backup.
-    """
-    for parent, folders, names in os.walk(folder):
-        for path in (Path(parent) / name for name in (*folders, *names)):
-            if path.is_symlink():
-                raise BackupError(f"{path} is a link; a backup has none. Nothing was changed.")
-            if not (path.is_dir() or path.is_file()):
-                raise BackupError(f"{path} is no regular file. Nothing was changed.")
-
-
 def list_blobs(folder: Path) -> Iterator[Path]:
     """Yield the files of a backup's artifacts."""
     for parent, _, names in os.walk(folder / BLOBS):
         yield from (Path(parent) / name for name in sorted(names))
 
 
-def _measured(path: Path) -> tuple[str, int] | None:
+def measured(path: Path) -> tuple[str, int] | None:
+    """Return the SHA-256 and size in bytes of a regular file; None for any other."""
     if path.is_symlink() or not path.is_file():
         return None
     with path.open("rb") as file:
@@ -161,7 +122,7 @@ def write_file(source: IO[Any], target: Path) -> tuple[str, int]:
 
 def measure(folder: Path, path: str) -> tuple[str, int]:
     """Return the SHA-256 and size in bytes of a file in the folder."""
-    measured = _measured(folder / path)
-    if measured is None:
+    found = measured(folder / path)
+    if found is None:
         raise BackupError(f"{folder / path} was not written.")
-    return measured
+    return found

@@ -24,7 +24,8 @@ from decisions.authorization.confirmations import expire_unused_approvals
 from decisions.foundation.security.keys import key_fingerprints
 from runs.operations.backups import postgresql_dump, sqlite_file
 from runs.operations.backups.create import FOLDERS, ReportLine
-from runs.operations.backups.manifest import Manifest, check_backup, list_blobs, write_file
+from runs.operations.backups.manifest import Manifest, list_blobs, write_file
+from runs.operations.backups.verify import check_backup
 from runs.operations.home.errors import BackupError
 from runs.operations.home.paths import home_paths
 from runs.operations.home.prepare import create_folders, prepare_home, unapplied_migrations

@@ -19,8 +19,8 @@ from django.core.files.base import ContentFile
 from django.test import override_settings
 
 from artifacts import uploads
+from artifacts.expiry import collect_blobs
 from artifacts.models import Artifact, ArtifactUpload
-from artifacts.services import collect_blobs
 from artifacts.storage import blobs
 from artifacts.storage.staging import create_ticket, staging_name
 from artifacts.uploads import delete_old_uploads

@@ -18,11 +18,12 @@ import pytest
 from django.conf import settings
 from django.db.models.signals import post_init
 
-from artifacts import services
+from artifacts import expiry
 from artifacts.chunks import CHUNK_MAX, read_chunk, read_chunk_of_run
+from artifacts.expiry import collect_blobs, expire_artifacts
 from artifacts.models import Artifact
 from artifacts.selectors import artifact_briefs_of, artifact_ids_of, list_run_artifacts
-from artifacts.services import collect_blobs, expire_artifacts, store_blob
+from artifacts.services import store_blob
 from artifacts.storage import blobs
 from artifacts.storage.blobs import blob_path
 from decisions.foundation.errors import ArtifactExpired, ArtifactNotFound, Forbidden, InvalidInput
@@ -268,7 +269,7 @@ def test_a_writer_that_arrives_while_the_collector_decides_keeps_its_bytes(
             new_ids.append(make_artifact(b"wanted again"))
         return answer
 
-    monkeypatch.setattr(services, "delete_file", delete)
+    monkeypatch.setattr(expiry, "delete_file", delete)
     collect_blobs()
     assert read_chunk(principal=principal, artifact_id=new_ids[0])["data"] == "wanted again"
     leftovers = [path.name for path in file_of(expired).parent.iterdir()]

@@ -21,9 +21,10 @@ from django.db import connection
 from django.test import override_settings
 
 from artifacts.chunks import read_chunk
+from artifacts.expiry import collect_blobs, expire_artifacts
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
-from artifacts.services import collect_blobs, expire_artifacts, store_blob
+from artifacts.services import store_blob
 from artifacts.storage import blobs
 from artifacts.storage.blobs import blob_path
 from artifacts.storage.s3 import READ_AHEAD_MAX

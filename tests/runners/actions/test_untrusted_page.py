@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runners.actions.untrusted_page import close_fence, fence_page, fence_result
+from runners.untrusted_text import close_fence, fence_page, fence_result
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from artifacts.models import Artifact
 from artifacts.storage.blobs import blob_path
 from runs.operations.backups import postgresql_dump
 from runs.operations.backups.create import create_backup, has_artifact_files
-from runs.operations.backups.manifest import check_backup, list_blobs, read_manifest
+from runs.operations.backups.manifest import list_blobs, read_manifest
+from runs.operations.backups.verify import check_backup
 from runs.operations.home.errors import BackupError
 from tests.support.installation.installations import (
     ON_POSTGRESQL,

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from artifacts.storage.blobs import blob_path
-from runs.operations.backups.manifest import Manifest, check_backup, write_manifest
+from runs.operations.backups.manifest import Manifest, write_manifest
 from runs.operations.backups.restore import _moved_aside, _replace
+from runs.operations.backups.verify import check_backup
 from runs.operations.home.errors import BackupError
 
 HEAD, BLOB = b"{}", b"some bytes"

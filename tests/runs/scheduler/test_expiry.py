@@ -12,8 +12,8 @@ import httpx
 import pytest
 from django.test import Client, override_settings
 
+from artifacts.expiry import collect_blobs, expire_artifacts
 from artifacts.models import Artifact
-from artifacts.services import collect_blobs, expire_artifacts
 from decisions.identity.principals import Principal
 from decisions.models import AuditEntry
 from runs.models import Run

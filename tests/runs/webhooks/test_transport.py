@@ -15,7 +15,7 @@ import httpcore2
 import pytest
 
 from runners.network import egress
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 from runs.webhooks import transport
 from runs.webhooks.deliveries import WebhookResponse
 from runs.webhooks.transport import may_reach, post

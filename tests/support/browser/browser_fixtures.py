@@ -9,7 +9,7 @@ import pytest
 from runners.browser.pool.runtime import BrowserRuntime
 from runners.browser.session.session import OpenBrowserSession
 from runners.invocation.event_loop import LoopThread
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 from tests.support.browser.page_reader import Reader
 from tests.support.browser.page_server import PageServer, serve_pages
 

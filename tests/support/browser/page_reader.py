@@ -15,7 +15,7 @@ from runners.errors import ToolFailed
 from runners.invocation.event_loop import LoopThread
 from runners.invocation.invoke import invoke
 from runners.tools.base import ToolCall, ToolContext, ToolResult
-from runners.trust import TrustLevel
+from runners.trust_level import TrustLevel
 
 Answer = TypeVar("Answer")
 

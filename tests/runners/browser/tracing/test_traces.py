@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 import pytest
 from django.test import Client
 
+from artifacts.expiry import expire_artifacts_of
 from artifacts.models import Artifact
 from artifacts.selectors import open_content
-from artifacts.services import expire_artifacts_of
 from decisions.authorization.policy_rules import RuleFields, create_rule
 from decisions.foundation.errors import ArtifactExpired
 from decisions.identity.principals import Principal
