@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from decisions.foundation.infra.preconditions import Precondition
 from runs.models import Run, RunKey
 from runs.queries.visibility import is_past_ttl
-from runs.submission.new_run import NewRun
+from runs.submission.prepare import NewRun
 from runs.submission.submitted_run import SubmittedRun
 
 

@@ -12,7 +12,7 @@ from decisions.identity.authority import acting_on, seen_by
 from decisions.identity.principals import Principal
 from runs.models import RETRIABLE, Run, RunStep, StepStatus
 from runs.queries.visibility import is_past_ttl
-from runs.submission.new_run import prepare_run
+from runs.submission.prepare import prepare_run
 from runs.submission.submit import write_run
 from runs.submission.submitted_run import SubmittedRun
 

@@ -24,7 +24,7 @@ from runs.models import ACTIVE, APPROVED, Run, RunKey
 from runs.queue import wakeups
 from runs.sessions.services import created_event
 from runs.submission.idempotency import KeyHolder, claim_key, find_key_holder, if_free, key_row
-from runs.submission.new_run import NewRun, prepare_run
+from runs.submission.prepare import NewRun, prepare_run
 from runs.submission.secret_inputs import sealed_row
 from runs.submission.submitted_run import SubmittedRun
 from runs.webhooks.services import check_webhook_option

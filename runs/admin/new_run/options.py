@@ -15,7 +15,7 @@ from decisions.foundation.presentation.refusals import refusal_text
 from decisions.models import Workspace
 from runs.models import Run, Webhook
 from runs.search.labels import parse_labels
-from runs.submission.new_run import LABELS, OUTPUT_SCHEMA
+from runs.submission.prepare import LABELS, OUTPUT_SCHEMA
 from runs.task_templates.base import TaskTemplate
 
 MAX_SECONDS = 600

@@ -12,7 +12,7 @@ from decisions.foundation.errors import InvalidInput
 from decisions.identity.principals import Principal, authenticate, create_token
 from decisions.memory.objects import put_shell, put_success_path
 from runs.models import Run, RunStep
-from runs.submission.new_run import prepare_run
+from runs.submission.prepare import prepare_run
 from runs.submission.retry import retry_run
 from runs.submission.submit import submit_run
 from runs.worker.worker import WorkerProcess

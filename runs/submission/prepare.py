@@ -1,4 +1,4 @@
-"""Make a new run of a submit: its template, valid inputs without secrets, subject, and limits;
+"""Prepare the run of a submit: its template, valid inputs without secrets, subject, and limits;
 nothing is written.
 """
 
