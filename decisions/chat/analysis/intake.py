@@ -92,7 +92,7 @@ _ENVIRONMENT = re.compile(
 _NUMBERED = re.compile(r"(?:^|\n|\s)(\d)[.)、:：]\s*([^\n]{1,500}?)(?=\s+\d[.)、:：]\s|\n|\Z)")
 
 _EXPLORES = re.compile(
-    r"^(?:\W*(?:hey|hi|hello|ok|so|well|please|quick question|question|in general|generally"
+    r"^\W*(?:(?:hey|hi|hello|ok|so|well|please|quick question|question|in general|generally"
     r"|just curious|curious)\W+)*"
     r"(?:what(?:'s| is| are| does| do| did| happens| would| was)|how (?:do|does|did|can|could"
     r"|to|is|are|long|much|many|would|come)"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from decisions.chat.analysis.intake import task_type_of
 from decisions.chat.risk import detection
 from decisions.chat.risk.classes import RiskClass
 from decisions.chat.risk.detection import find_risk
@@ -112,6 +113,15 @@ def test_a_risk_at_the_end_of_a_long_message_is_found() -> None:
     finding = find_risk("do it " * 3000 + "and delete the production database")
     assert finding is not None
     assert finding.rule == RiskClass.DELETION
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("word", ["and", "hey", "so", "please", "question"])
+def test_a_message_of_a_thousand_conjunctions_and_greetings_is_read(word: str) -> None:
+    """Patterns that could split the commas between them in two ways needed hours for 50."""
+    message = f"{word} , " * 1000
+    assert find_risk(message) is None
+    assert task_type_of(message, risky=False)
 
 
 def test_each_clause_is_searched_once_however_often_the_message_refers_to_it(

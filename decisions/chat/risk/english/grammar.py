@@ -167,14 +167,14 @@ def _is_discussed(before: str) -> bool:
 
 
 _POLITE = re.compile(
-    r"^(?:\W*(?:hey|hi|hello|ok|okay|so|well|and|please|now|great|thanks|alright"
+    r"^\W*(?:(?:hey|hi|hello|ok|okay|so|well|and|please|now|great|thanks|alright"
     r"|sorry)\W+)*(?:(?:can|could|would|will|won'?t|can'?t|couldn'?t) (?:you|u|we|someone|somebody"
     r"|anyone)\b|(?:would|do) you mind|mind\b|is it possible (?:for you )?to|any chance (?:you|of)"
     r"|(?:i was |i'm )?wondering if you could|how about|what about|why don'?t (?:you|we)|why not"
     r"|may i ask you to|can i (?:get|have|ask) you)"
 )
 _ASKING = re.compile(
-    r"^(?:\W*(?:hey|hi|hello|ok|okay|so|well|and|but|also|quick question|question|btw|just curious"
+    r"^\W*(?:(?:hey|hi|hello|ok|okay|so|well|and|but|also|quick question|question|btw|just curious"
     r"|hmm+|wait)\W+)*(?:how|what|whats|why|when|where|which|who|whose|is|are|was|were|do|does|did"
     r"|should|shall|may|might|has|must|can i|could i|can it|could it|am i|any(?:one|body)? (?:idea"
     r"|know|tips)|difference|in general|i wonder|i'm curious|curious|wondering|tell me (?:how|what"
