@@ -45,7 +45,7 @@ def test_the_blind_set_has_high_recall_and_precision() -> None:
     assert result["precision"] >= 0.9
 
 
-def test_few_harmful_sentences_are_missed_and_few_harmless_ones_accused() -> None:
+def test_few_harmful_sentences_are_missed_and_few_harmless_ones_flagged() -> None:
     rows = [line.split("\t") for line in SENTENCES.read_text("utf-8").splitlines()[1:]]
     count = Counter((half, harm) for half, _, harm, _ in rows)
     wrong = Counter(
