@@ -12,18 +12,19 @@ from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal, is_credential_active
 
 CHECK_S = 10.0  # how old a check may be
-_Checks = dict[tuple[str, str], tuple[float, asyncio.Task[bool]]]  # by credential: when, and result
+# By credential, and the users that it acted for when its connection opened: when, and the result.
+_Checks = dict[tuple[str, str, frozenset[str] | None], tuple[float, asyncio.Task[bool]]]
 _checks: WeakKeyDictionary[asyncio.AbstractEventLoop, _Checks] = WeakKeyDictionary()
 
 
 async def is_still_active(principal: Principal) -> bool:
-    """Return whether the caller's token was neither revoked nor expired at most CHECK_S ago.
+    """Return whether the caller's token was valid, for the same users, at most CHECK_S ago.
 
     Raises:
         Error: The database is unavailable.
     """
     checks = _checks.setdefault(asyncio.get_running_loop(), {})
-    key, now = (principal.id, principal.permission), time.monotonic()
+    key, now = (principal.id, principal.permission, principal.acts_for), time.monotonic()
     checked_at, check = checks.get(key, (0.0, None))
     has_failed = check is not None and check.done() and check.exception() is not None
     if check is None or has_failed or now - checked_at >= CHECK_S:

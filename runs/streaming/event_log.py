@@ -102,6 +102,10 @@ class EventLog:
             reading.add_done_callback(lambda done: self._forget_failure(key, done))
         return await asyncio.shield(self._reads[key])
 
+    def forget_read(self, key: Hashable) -> None:
+        """Forget a result that is older than its key says: the next caller reads again."""
+        self._reads.pop(key, None)
+
     def _forget_failure(self, key: Hashable, done: asyncio.Future[Any]) -> None:
         if done.cancelled() or done.exception() is not None:
-            self._reads.pop(key, None)
+            self.forget_read(key)

@@ -16,6 +16,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test import override_settings
 
+from decisions.foundation.infra.threads import in_thread
 from decisions.identity.principals import Principal
 from runs.events import notify
 from runs.journal.writer import Ending, write
@@ -147,6 +148,26 @@ def test_a_wait_ends_when_the_run_is_suspended(
     run = make_run(status="running", ready=False, waiting_for={"type": "answer", "question": "?"})
     shown, seconds = timed(wait_run(principal=principal, run_id=run.id, wait_s=20))
     assert (shown["waitingFor"]["type"], seconds < 2) == ("answer", True)
+
+
+def test_a_run_that_was_read_ahead_of_its_end_is_read_again_at_its_end(
+    submit: Submit, principal: Principal
+) -> None:
+    run_id = submit()
+
+    async def scenario() -> dict[str, Any]:
+        async with get_hub().watch(run_id, frozenset()) as (log, _):
+            waiting = asyncio.create_task(wait_run(principal=principal, run_id=run_id, wait_s=30))
+            await until(lambda: len(log.watchers) == 2)
+            await asyncio.sleep(0.2)
+            log.reread()
+            await asyncio.sleep(0.3)
+            await in_thread(lambda: cancel_run(principal=principal, run_id=run_id))
+            return await waiting
+
+    run, waited = timed(scenario())
+    assert run["status"] == "canceled"
+    assert waited < 15
 
 
 def test_progress_is_reported_while_the_run_is_running(
