@@ -61,11 +61,11 @@ def create_task(
     Returns the task and whether it is new; the same key again returns the first task.
 
     Args:
-        target_id, selected_client_id: as `paired_browsers.split_choice`.
+        target_id, selected_client_id: as `paired_browser.choice.split_choice`.
 
     Raises:
         Conflict: The key is that of a task with another first message.
-        InvalidInput, TargetNotFound, NoBrowserPaired: As `paired_browsers.split_choice`.
+        InvalidInput, TargetNotFound, NoBrowserPaired: As `paired_browser.choice.split_choice`.
         PolicyDenied, ConfirmationRequired: As `authorize.admit_call`.
         Refused: As `submission.submit.submit_run`, if there is a message.
     """

@@ -96,7 +96,7 @@ class RunResources:
             self.session.hand_over()
 
     def values_of(self, step_index: int) -> dict[str, Any]:
-        """Return the arguments of `StepRun` that a step gets from the resources."""
+        """Return the arguments of `StepAttempt` that a step gets from the resources."""
         return {
             "secrets": self.secrets.of_step(step_index),
             "masker": self.masker,

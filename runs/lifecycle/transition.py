@@ -74,7 +74,7 @@ def insert_run(
     writes = writes_of_new_run(run, steps, event, others, preconditions)
     if repeat_after_conflict(lambda: _write(writes)) is None:
         return False
-    # Only lists of runs have readers by now: the run's id is not known outside this transaction.
+    # Lists of runs read it; the caller who waits for this run takes its state from the row.
     publish_after_commit(run.id, 1, [event.type])
     return True
 

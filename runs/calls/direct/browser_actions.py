@@ -80,7 +80,7 @@ async def perform_action(
         ToolNotFound: There is no such action.
         InvalidInput: The arguments are invalid, or the action needs a session, or has one and a
             target.
-        TargetNotFound, NoBrowserPaired: As `paired_browsers.choose_paired_browser`.
+        TargetNotFound, NoBrowserPaired: As `paired_browser.choice.choose_paired_browser`.
         SessionNotFound, TrustNotAllowed: As `find_session`.
         Forbidden: The caller lacks the scope tools:write, or for an upload artifacts:read.
         PageTakenOver: A person has the page.

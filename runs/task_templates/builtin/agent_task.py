@@ -152,7 +152,7 @@ class AgentTask(TaskTemplate):
 
         Raises:
             InvalidInput: The goal is blank, or the caller has no such workspace or tool.
-            TargetNotFound, NoBrowserPaired: As `paired_browsers.with_paired_browser`.
+            TargetNotFound, NoBrowserPaired: As `paired_browser.choice.with_paired_browser`.
         """
         if not inputs["goal"].strip():
             raise InvalidInput("inputs.goal: it is blank; say what the agent is to do.")

@@ -127,7 +127,7 @@ class BatchExtractPages(TaskTemplate):
 
         Raises:
             InvalidInput: targetId is no browser.
-            TargetNotFound, NoBrowserPaired: As `paired_browsers.with_paired_browser`.
+            TargetNotFound, NoBrowserPaired: As `paired_browser.choice.with_paired_browser`.
         """
         complete = with_paired_browser(Caller.of(principal), inputs)
         if "targetId" in complete:

@@ -99,7 +99,7 @@ class SessionAction(TaskTemplate):
         """Return the inputs with the caller's paired browser, if the session acts in one.
 
         Raises:
-            TargetNotFound, NoBrowserPaired: As `paired_browsers.with_paired_browser`.
+            TargetNotFound, NoBrowserPaired: As `paired_browser.choice.with_paired_browser`.
         """
         return with_paired_browser(Caller.of(principal), inputs)
 

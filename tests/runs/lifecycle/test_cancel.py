@@ -14,6 +14,7 @@ from runs.lifecycle.lease import LeaseLost
 from runs.models import TERMINAL, Run, RunEvent, RunStatus
 from runs.queries.runs import get_run
 from runs.submission.cancel import cancel_run
+from tests.support.runs.concurrent_calls import at_once
 from tests.support.runs.worker_rows import fresh, must_take, take
 
 Submit = Callable[..., str]
@@ -51,6 +52,29 @@ def test_a_run_that_ended_is_not_canceled_and_does_not_change(
     assert result["reason"]
     assert Run.objects.filter(id=run.id).values().get() == before
     assert not RunEvent.objects.exists()
+
+
+def test_cancel_against_finish_leaves_one_terminal_status(
+    submit: Submit, principal: Principal
+) -> None:
+    for _ in range(3):
+        run_id = submit()
+        lease = must_take("w1")
+
+        def finish() -> bool:
+            try:
+                write(lease, [], active_ms=1, ending=Ending(RunStatus.SUCCEEDED, result={}))  # noqa: B023
+            except LeaseLost:
+                return False
+            return True
+
+        finished, canceled = at_once(
+            [finish, lambda: cancel_run(principal=principal, run_id=run_id)["success"]]  # noqa: B023
+        )
+        assert finished != canceled
+        assert fresh(run_id).status == ("succeeded" if finished else "canceled")
+        ends = RunEvent.objects.filter(run_id=run_id, type__in=["run.succeeded", "run.canceled"])
+        assert ends.count() == 1
 
 
 def test_a_write_of_a_worker_after_a_cancel_is_refused(
